@@ -1,0 +1,25 @@
+// Plan files: JSON that states a plan, its problem and its prediction, and names its graph by hash.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pardnn/plan/plan.h"
+#include "pardnn/problem/problem.h"
+
+namespace pardnn {
+
+std::string write_plan(const Problem& problem, const Plan& plan);
+
+struct PlanFile {
+  Problem problem;  // the given graph on the machine and under the rules that the file states
+  Plan plan;
+};
+
+// Throws Error `source: …` when the text is no plan, or is one of another graph: it says whether
+// the ops, their number or only costs and sizes differ.
+PlanFile read_plan(std::string_view text, std::string_view source,
+                   std::shared_ptr<const Graph> graph);
+
+}  // namespace pardnn

@@ -1,0 +1,38 @@
+// The rows: whole planners by name, each a function in one table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pardnn/partition/run.h"
+#include "pardnn/plan/plan.h"
+
+namespace pardnn {
+
+// What a row answers: where every unit goes and in which order. The runner simulates, scores and
+// records it; a row never does.
+struct Proposal {
+  UnitPlacement placement;
+  std::vector<OpId> order;  // one order of all ordinary ops that respects the edges
+};
+
+struct Row {
+  std::string_view name, summary;
+  Proposal (*run)(const Problem&, const Run&);
+  bool repaired = true;  // its answer goes through the memory repair when it does not fit
+};
+
+std::span<const Row> rows();  // in the order in which `auto` tries them; `auto` is not among them
+// The row's name, or "auto"; nothing for an unknown name.
+bool is_algorithm(std::string_view name);
+std::vector<std::string_view> algorithm_names();
+
+// Runs one row, or `auto`, its repair where memory asks for it, and the lower bound.
+// The plan that comes back is the best found; when it does not fit its score says so.
+Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run);
+
+}  // namespace pardnn

@@ -1,0 +1,105 @@
+// Problem: one graph on one machine under stated rules; all that a planner may ask.
+//
+// Building one is the door where what cannot be planned is refused: unknown costs or sizes, pins
+// in conflict, kinds the machine has not, in-place ops without the order that rule M4 asks for.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pardnn/graph/graph.h"
+#include "pardnn/problem/machine.h"
+
+namespace pardnn {
+
+using DeviceSet = std::bitset<kMaxDevices>;
+
+enum class Dispatch : std::uint8_t {
+  kSequence,  // devices run their ops strictly in the plan's order (rule D1)
+  kFifo,      // a free device takes the op that was ready first (rule D2)
+};
+
+// How a plan is meant to run; recorded in the plan.
+struct Rules {
+  Dispatch dispatch = Dispatch::kSequence;
+  bool given_order = false;           // sequences follow the graph's `at` (rule D4b)
+  bool contention = true;             // transfers wait for their channels (rule T6)
+  std::int64_t margin_per_mille = 0;  // of each capacity, left free (rule M7)
+  bool any_timing = false;            // plan against the any-timing peak (rule E1)
+  friend bool operator==(const Rules&, const Rules&) = default;
+};
+
+class Problem {
+ public:
+  // Throws Error (see above).
+  Problem(std::shared_ptr<const Graph> graph, Machine machine, Rules rules = {});
+
+  const Graph& graph() const { return *graph_; }
+  const std::shared_ptr<const Graph>& shared_graph() const { return graph_; }
+  const Machine& machine() const { return machine_; }
+  const Rules& rules() const { return rules_; }
+  IdRange<DeviceId> devices() const { return machine_.devices.ids(); }
+  std::size_t device_count() const { return machine_.devices.size(); }
+
+  // Units: what is placed as a whole. Every group that has members is one, every op of no group
+  // and every variable of no group is one of its own. `every` ops belong to none.
+  IdRange<UnitId> units() const { return IdRange<UnitId>(allowed_.size()); }
+  std::optional<UnitId> unit(OpId op) const { return unit_of_op_[op]; }
+  UnitId unit(VariableId variable) const { return unit_of_variable_[variable]; }
+  std::span<const OpId> ops(UnitId unit) const { return unit_ops_[unit]; }  // ascending
+  std::span<const VariableId> variables(UnitId unit) const { return unit_variables_[unit]; }
+  const DeviceSet& allowed(UnitId unit) const { return allowed_[unit]; }  // never empty
+  bool is_allowed(UnitId unit, DeviceId device) const { return allowed_[unit][index(device)]; }
+
+  // How long an op takes on a device: max(1, cost) (rule N2); 0 for `every` ops. The op must be
+  // allowed there.
+  std::int64_t duration_ns(OpId op, DeviceId device) const {
+    return durations_[index(op) * kind_stride_ + kind_of_device_[device]];
+  }
+  // Mean over the devices where the op is allowed, rounded down, at least 1; 0 for `every` ops.
+  std::int64_t mean_duration_ns(OpId op) const { return mean_duration_ns_[op]; }
+
+  std::int64_t bytes(TensorId tensor) const { return *graph_->tensor(tensor).bytes; }
+  // Rounded up to the machine's granularity (rule N4).
+  std::int64_t buffer_bytes(TensorId tensor) const { return rounded(bytes(tensor)); }
+  std::int64_t buffer_bytes(VariableId variable) const { return rounded(*graph_->bytes(variable)); }
+  std::int64_t workspace_bytes(OpId op) const { return rounded(graph_->workspace_bytes(op)); }
+  std::int64_t rounded(std::int64_t bytes) const;
+
+  std::int64_t capacity_bytes(DeviceId device) const { return machine_.devices[device].capacity_bytes; }
+  std::int64_t reserve_bytes(DeviceId device) const { return machine_.devices[device].reserve_bytes; }
+  // capacity less the margin: what a peak, the reserve included, must not exceed (rule M7).
+  std::int64_t limit_bytes(DeviceId device) const { return limit_bytes_[device]; }
+
+  bool has_link(DeviceId from, DeviceId to) const { return machine_.link(from, to).has_value(); }
+  const Link& link(DeviceId from, DeviceId to) const { return *machine_.link(from, to); }
+  // Time a transfer holds its channels: max(1, overhead + bytes / rate) (rule T2).
+  std::int64_t busy_ns(std::int64_t bytes, DeviceId from, DeviceId to) const;
+  // busy plus latency: how long an unhindered transfer takes.
+  std::int64_t crossing_ns(std::int64_t bytes, DeviceId from, DeviceId to) const;
+  // Mean and least crossing over all ordered pairs that have a link; 0 on a machine of one device.
+  std::int64_t mean_crossing_ns(std::int64_t bytes) const;
+  std::int64_t least_crossing_ns(std::int64_t bytes) const;
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  Machine machine_;
+  Rules rules_;
+  std::size_t kind_stride_ = 1;
+  Table<DeviceId, std::uint32_t> kind_of_device_;  // column of durations_
+  std::vector<std::int64_t> durations_;            // ops x columns
+  Table<OpId, std::int64_t> mean_duration_ns_;
+  Table<OpId, std::optional<UnitId>> unit_of_op_;
+  Table<VariableId, UnitId> unit_of_variable_;
+  Lists<UnitId, OpId> unit_ops_;
+  Lists<UnitId, VariableId> unit_variables_;
+  Table<UnitId, DeviceSet> allowed_;
+  Table<DeviceId, std::int64_t> limit_bytes_;
+};
+
+}  // namespace pardnn
