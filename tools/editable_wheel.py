@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Builds FOLDER/pardnn-*.whl, an editable wheel, with the tools of this environment in the tree BUILD.
+"""Builds FOLDER/pardnn-*.whl, an editable wheel, with this environment's tools in the tree BUILD.
 
-pip builds an editable install for one environment at a time and needs the build tools in it; a wheel
-built here once goes into the environment of every framework.
+pip builds an editable install for one environment at a time and needs the build tools in it; one
+wheel built here goes into the environment of every framework.
 """
 
 import sys
