@@ -1,0 +1,152 @@
+"""One traced function as data: inlined, divisible, and holding no variable's storage alive.
+
+A `Capture` outlives every move of a variable between devices: it remembers the variable objects, never their
+handles, and `place` asks for the handles anew whenever it builds a function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from pardnn.tensorflow import compat, passes
+
+# Tensors captured from outside (numpy arrays turned into tensors) up to this size become constants.
+_LARGEST_CONSTANT_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor given at every call: its placeholder, type, and shape with None where the batch is."""
+
+    placeholder: str
+    dtype: Any
+    shape: Any
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A tensor the function took from outside: a variable's handle, or a tensor as it is."""
+
+    placeholder: str
+    variable: Any = None
+    tensor: Any = None
+
+    def current(self) -> Any:
+        """The tensor to bind now; for a variable, the handle it has at this moment."""
+        return self.tensor if self.variable is None else compat.handle_of(self.variable)
+
+
+@dataclass
+class Capture:
+    """One traced function, independent of devices and of the batch size.
+
+    `graph_def` has all functions inlined but loop bodies; `outputs` are names of tensors in the order of the
+    flattened result; `side_effects` are names of nodes that must run; `structure` packs flat results.
+    """
+
+    graph_def: Any
+    inputs: list[Input]
+    captured: list[Captured]
+    outputs: list[str]
+    side_effects: list[str]
+    structure: Any
+    _hash: str = field(default="", repr=False)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over ops, edges, attributes, inputs and the order of captures; equal in the next process."""
+        if not self._hash:
+            digest = hashlib.sha256()
+            for node in self.graph_def.node:
+                digest.update(node.SerializeToString(deterministic=True))
+            for function in sorted(self.graph_def.library.function, key=lambda f: f.signature.name):
+                for node in function.node_def:
+                    digest.update(node.SerializeToString(deterministic=True))
+            digest.update(repr([(i.placeholder, i.dtype.name, str(i.shape)) for i in self.inputs]).encode())
+            for captured in self.captured:
+                shape = captured.tensor.shape if captured.variable is None else captured.variable.shape
+                digest.update(repr((captured.placeholder, str(shape))).encode())
+            digest.update(repr((self.outputs, self.side_effects)).encode())
+            self._hash = digest.hexdigest()
+        return self._hash
+
+    def pack(self, flat: list[Any]) -> Any:
+        """The result as the traced function would have returned it."""
+        return tf.nest.pack_sequence_as(self.structure, flat, expand_composites=True)
+
+
+def capture_function(function: Any, spec: Any = None, *, variables: Iterable[Any] = ()) -> Capture:
+    """Trace `function` with `spec` (its one argument; None leaves stay None) without running it.
+
+    `function` may be a ConcreteFunction, then `spec` is not used. `variables` are all variables it may touch: those
+    are kept as variables, any other captured tensor is kept as it is.
+    """
+    if isinstance(function, tf.types.experimental.ConcreteFunction):
+        concrete = function
+    else:
+        concrete = tf.function(function, jit_compile=False).get_concrete_function(spec)
+    captures = compat.captures_of(concrete)
+    names = {name for _, name in captures}
+    inputs = [
+        Input(t.op.name, t.dtype, t.shape) for t in concrete.inputs if t.op.name not in names
+    ]
+    by_handle = {id(compat.handle_of(variable)): variable for variable in variables}
+    graph_def, outputs, effects, constants = _divisible(concrete, captures, by_handle)
+    captured = [
+        Captured(name, by_handle.get(id(t)), None if id(t) in by_handle else t)
+        for t, name in captures
+        if name not in constants
+    ]
+    structure = tf.nest.map_structure(_result_spec, concrete.structured_outputs)
+    return Capture(graph_def, inputs, captured, outputs, effects, structure)
+
+
+def _divisible(
+    concrete: Any, captures: list[tuple[Any, str]], by_handle: dict[int, Any]
+) -> tuple[Any, list[str], list[str], set[str]]:
+    """The function's graph after all passes, its outputs and side effects, and captures that became constants."""
+    graph_def = concrete.graph.as_graph_def()
+    constants = _embed_constants(graph_def, captures)
+    outputs = [tensor.name for tensor in concrete.outputs]
+    inputs = [t.op.name for t in concrete.inputs if t.op.name not in constants]
+    effects = [op.name for op in concrete.graph.control_outputs]
+    graph_def = passes.inline(graph_def, effects, [*inputs, *outputs])
+    passes.add_results(graph_def, outputs)
+    passes.split_identity_n(graph_def)
+    passes.split_add_n(graph_def)
+    passes.drop_group_noops(graph_def)
+    scalars = frozenset(
+        name for t, name in captures if id(t) in by_handle and by_handle[id(t)].shape.rank == 0
+    )
+    passes.merge_equal_reads(graph_def, scalars)
+    outputs, effects = passes.take_sink(graph_def)
+    return graph_def, outputs, effects, constants
+
+
+def _embed_constants(graph_def: Any, captures: list[tuple[Any, str]]) -> set[str]:
+    """Turn small captured tensors into constants in place, so that nothing is sent for them at each step."""
+    values = {}
+    for tensor, name in captures:
+        if tensor.dtype in (tf.resource, tf.variant) or not hasattr(tensor, "numpy"):
+            continue
+        if tensor.shape.num_elements() * tensor.dtype.size <= _LARGEST_CONSTANT_BYTES:
+            values[name] = tensor
+    for node in graph_def.node:
+        if node.name in values:
+            name, tensor = node.name, values[node.name]
+            node.Clear()
+            node.name, node.op = name, "Const"
+            node.attr["dtype"].type = tensor.dtype.as_datatype_enum
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(tensor.numpy()))
+    return set(values)
+
+
+def _result_spec(value: Any) -> Any:
+    """A stand-in for one result that keeps composite structure but no tensor of the traced graph."""
+    if isinstance(value, tf.__internal__.CompositeTensor):
+        return tf.type_spec_from_value(value)
+    return None if value is None else 0

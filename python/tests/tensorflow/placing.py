@@ -1,0 +1,113 @@
+"""Placements for tests (by variables, at random), small Keras models, and the ordinary run to compare with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from pardnn.tensorflow import passes
+from pardnn.tensorflow.capture import Capture, capture_function
+from pardnn.tensorflow.place import StepPlacement, base_graph, place
+
+LIVE: list[Any] = []
+
+
+@contextmanager
+def variables_on(devices: Sequence[str], seed: int = 0) -> Iterator[list[Any]]:
+    """Variables created inside go to `devices` at random; yields the list they are appended to."""
+    chooser = random.Random(seed)
+
+    def creator(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        with tf.device(chooser.choice(list(devices))):
+            variable = next_creator(**kwargs)
+        LIVE.append(variable)
+        return variable
+
+    with tf.variable_creator_scope(creator):
+        yield LIVE
+
+
+def _units(graph: Any, loops_with_everything: bool = True) -> dict[str, str]:
+    """Ops that must share a device: users of one resource or tensor list."""
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    for op in graph.get_operations():
+        find(op.name)
+        for tensor in op.inputs:
+            if tensor.dtype in (tf.resource, tf.variant):
+                parent[find(op.name)] = find(tensor.op.name)
+    return {name: find(name) for name in list(parent)}
+
+
+def group_conflicts(capture: Capture, shapes: Sequence[Any]) -> list[list[Any]]:
+    """Sets of variables that one op touches (a loop): they must share a device."""
+    graph = base_graph(capture, shapes)
+    units = _units(graph)
+    together: dict[str, list[Any]] = {}
+    for number, captured in enumerate(capture.captured):
+        name = f"pardnn_cap_{number}"
+        if captured.variable is not None and name in units:
+            together.setdefault(units[name], []).append(captured.variable)
+    return [v for v in together.values() if len(v) > 1]
+
+
+def every_ops(graph: Any) -> set[str]:
+    """Ops computed from constants and inputs alone."""
+    every: set[str] = set()
+    for op in graph.get_operations():
+        if op.type == "Placeholder":
+            if op.name.startswith("pardnn_in_"):
+                every.add(op.name)
+        elif not op.op_def.is_stateful and all(
+            t.op.name in every and t.dtype not in (tf.resource, tf.variant) for t in op.inputs
+        ) and all(c.name in every for c in op.control_inputs) and op.type not in (
+            "EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "NoOp",
+        ):
+            every.add(op.name)
+    return every
+
+
+def placement_of(
+    capture: Capture, shapes: Sequence[Any], devices: Sequence[str], seed: int | None = None
+) -> StepPlacement:
+    """Ops where their variable is; the others at random by `seed`, or with their first placed input."""
+    graph = base_graph(capture, shapes)
+    units, every = _units(graph), every_ops(graph)
+    home: dict[str, str] = {}
+    for number, captured in enumerate(capture.captured):
+        if captured.variable is not None and f"pardnn_cap_{number}" in units:
+            home.setdefault(units[f"pardnn_cap_{number}"], captured.variable.device)
+    chooser = random.Random(seed)
+    placed: dict[str, str] = {}
+    for op in graph.get_operations():
+        if op.name in every or op.type == "Placeholder":
+            continue
+        unit = units[op.name]
+        if unit not in home:
+            inputs = [t.op for t in op.inputs if t.op.name in placed]
+            reads = [i for i in inputs if i.type == "ReadVariableOp"] or inputs
+            natural = placed[reads[0].name] if reads else devices[0]
+            home[unit] = natural if seed is None else chooser.choice(list(devices))
+        placed[op.name] = home[unit]
+    return StepPlacement(placed)
+
+
+def static(batch: Any) -> list[Any]:
+    """Static shapes of a batch, flattened."""
+    return [t.shape for t in tf.nest.flatten(batch)]
+
+
+def trained_weights(model: Any) -> list[Any]:
+    """Weights and optimizer state of a model as arrays."""
+    return [v.numpy() for v in (*model.weights, *model.optimizer.variables)]
