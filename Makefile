@@ -67,7 +67,84 @@ $(TF_VENV)/.pardnn: $(TF_VENV)/.packages build/editable/.built
 .PHONY: python-tensorflow
 python-tensorflow: $(TF_VENV)/.pardnn  ## install pardnn into build/venv-tensorflow
 
-.PHONY: clean
+# --- tests: each runner leaves NAME.xml and NAME.status in build/test-results, which are summed at the end ---
+
+.PHONY: test test-core test-tensorflow test-long
+test:  ## build and run every test
+	$(call run_and_sum,unit properties core wheel tensorflow)
+
+test-core:  ## every test that needs no framework
+	$(call run_and_sum,unit properties core wheel)
+
+test-tensorflow:  ## every test of the TensorFlow adapter
+	$(call run_and_sum,tensorflow)
+
+test-long:  ## the tests that take longer than `make test` may
+	$(call run_and_sum,core-long tensorflow-long)
+
+# A runner that cannot be built must not keep the others from running: it has no results, and that is a failure.
+run_and_sum = rm -rf $(RESULTS); \
+	$(MAKE) --no-print-directory --keep-going $(addprefix run-,$(1)) || true; \
+	$(PYTHON) tools/sum_results.py $(RESULTS) $(1)
+
+# Programs of the core environment come first on the path; the tests of a framework get its own environment's.
+in_core := tools/run_tests $(RESULTS)
+in_tensorflow := PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" tools/run_tests $(RESULTS)
+tensorflow_tests := python/tests/tensorflow tests/end_to_end/tensorflow
+core_tests := tests python/tests --ignore=tests/wheel $(addprefix --ignore=,$(tensorflow_tests))
+
+.PHONY: run-unit run-properties run-core run-core-long run-wheel run-tensorflow run-tensorflow-long
+run-unit: dev
+	$(in_core) unit build/dev/pardnn_tests
+
+run-properties: dev
+	$(in_core) properties build/dev/pardnn_properties
+
+run-core: python
+	$(in_core) core pytest -n $(JOBS) -m "not long" $(core_tests)
+
+run-core-long: python
+	$(in_core) core-long pytest -n $(JOBS) -m long $(core_tests) tests/wheel
+
+run-wheel: python
+	$(in_core) wheel pytest -m "not long" tests/wheel
+
+run-tensorflow: python-tensorflow
+	$(in_tensorflow) tensorflow pytest -m "not long" $(tensorflow_tests)
+
+run-tensorflow-long: python-tensorflow
+	$(in_tensorflow) tensorflow-long pytest -m long $(tensorflow_tests)
+
+.PHONY: stress sanitize bench-speed demo
+stress: $(VENV)/.packages  ## the property suite over a hundred thousand plans
+	cmake --preset stress --log-level=WARNING
+	cmake --build --preset stress --parallel $(JOBS)
+	PARDNN_STRESS=1 build/stress/pardnn_properties
+
+sanitize: $(VENV)/.packages  ## the unit tests under the address, undefined-behaviour and thread sanitizers
+	for preset in asan tsan; do \
+	  cmake --preset $$preset --log-level=WARNING; \
+	  cmake --build --preset $$preset --parallel $(JOBS); \
+	  build/$$preset/pardnn_tests; \
+	done
+
+bench-speed: build  ## CPU seconds of the planner on large graphs
+	python bench/speed/run.py build/pardnn
+
+demo: python-tensorflow  ## a model that does not fit one memory-limited worker trains over several
+	PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" python tools/demo.py
+
+# --- keeping order ---
+
+.PHONY: lint format clean
+lint: $(VENV)/.packages  ## layers, formats, linters, types
+	tools/check
+
+format: $(VENV)/.packages  ## rewrite C++ and Python files in the project's format
+	find src tests \( -name '*.cc' -o -name '*.h' \) -print0 | xargs -0 clang-format -i
+	ruff format --quiet .
+	ruff check --quiet --fix --exit-zero .
+
 clean:  ## remove what was built, keep the environments
 	find build -mindepth 1 -maxdepth 1 ! -name 'venv*' -exec rm -rf {} +
 	rm -f build/venv*/.pardnn
