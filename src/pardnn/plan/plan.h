@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ Placement expand(const Problem& problem, const UnitPlacement& units);
 // The order in which each device starts its ops.
 using Sequences = Table<DeviceId, std::vector<OpId>>;
 
-// The sequences that follow one order of all ops (a permutation without the `every` ops).
+// The sequences that follow one order of all ops (a permutation without the `every` ops). Where the
+// rules ask for the given order (rule D4b), that one is followed instead.
 Sequences sequences_of(const Problem& problem, const Placement& placement,
-                       const std::vector<OpId>& order);
+                       std::span<const OpId> order);
 
 // A tensor, or the signal of a control edge, sent to another device once (rules T1, T7).
 struct Transfer {
@@ -69,6 +71,8 @@ struct Score {
   friend auto operator<=>(const Score&, const Score&) = default;
 };
 
+// Overflow counts the any-timing peak instead of the peak where the rules plan against that one
+// (rule E1).
 Score score_of(const Problem& problem, const Prediction& prediction);
 
 struct Plan {
@@ -76,10 +80,10 @@ struct Plan {
   Sequences sequences;
   Prediction prediction;
   Score score;
-  std::string algorithm;           // the row that made it
-  std::int64_t bound_ns = 0;       // no plan on this machine has a shorter step
+  std::string algorithm;      // the row that made it
+  std::int64_t bound_ns = 0;  // no plan on this machine has a shorter step
   std::uint64_t seed = 0;
-  std::int64_t steps = 0;          // of the search; 0: none ran
+  std::int64_t steps = 0;  // of the search; 0: none ran
 };
 
 }  // namespace pardnn

@@ -4,7 +4,6 @@
 // in conflict, kinds the machine has not, in-place ops without the order that rule M4 asks for.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,11 +12,10 @@
 #include <vector>
 
 #include "pardnn/graph/graph.h"
+#include "pardnn/problem/allowed.h"
 #include "pardnn/problem/machine.h"
 
 namespace pardnn {
-
-using DeviceSet = std::bitset<kMaxDevices>;
 
 enum class Dispatch : std::uint8_t {
   kSequence,  // devices run their ops strictly in the plan's order (rule D1)
@@ -36,7 +34,8 @@ struct Rules {
 
 class Problem {
  public:
-  // Throws Error (see above).
+  // Throws Error (see above). A kind of the machine that the graph has no costs for runs no op
+  // (rule X4), but at least one kind must match; a graph of the one kind `any` runs everywhere.
   Problem(std::shared_ptr<const Graph> graph, Machine machine, Rules rules = {});
 
   const Graph& graph() const { return *graph_; }
@@ -47,7 +46,8 @@ class Problem {
   std::size_t device_count() const { return machine_.devices.size(); }
 
   // Units: what is placed as a whole. Every group that has members is one, every op of no group
-  // and every variable of no group is one of its own. `every` ops belong to none.
+  // and every variable of no group is one of its own. `every` ops belong to none. Numbered by their
+  // first op; units of variables alone come last.
   IdRange<UnitId> units() const { return IdRange<UnitId>(allowed_.size()); }
   std::optional<UnitId> unit(OpId op) const { return unit_of_op_[op]; }
   UnitId unit(VariableId variable) const { return unit_of_variable_[variable]; }
@@ -59,7 +59,7 @@ class Problem {
   // How long an op takes on a device: max(1, cost) (rule N2); 0 for `every` ops. The op must be
   // allowed there.
   std::int64_t duration_ns(OpId op, DeviceId device) const {
-    return durations_[index(op) * kind_stride_ + kind_of_device_[device]];
+    return durations_[index(op) * columns_.size() + kind_of_device_[device]];
   }
   // Mean over the devices where the op is allowed, rounded down, at least 1; 0 for `every` ops.
   std::int64_t mean_duration_ns(OpId op) const { return mean_duration_ns_[op]; }
@@ -71,8 +71,12 @@ class Problem {
   std::int64_t workspace_bytes(OpId op) const { return rounded(graph_->workspace_bytes(op)); }
   std::int64_t rounded(std::int64_t bytes) const;
 
-  std::int64_t capacity_bytes(DeviceId device) const { return machine_.devices[device].capacity_bytes; }
-  std::int64_t reserve_bytes(DeviceId device) const { return machine_.devices[device].reserve_bytes; }
+  std::int64_t capacity_bytes(DeviceId device) const {
+    return machine_.devices[device].capacity_bytes;
+  }
+  std::int64_t reserve_bytes(DeviceId device) const {
+    return machine_.devices[device].reserve_bytes;
+  }
   // capacity less the margin: what a peak, the reserve included, must not exceed (rule M7).
   std::int64_t limit_bytes(DeviceId device) const { return limit_bytes_[device]; }
 
@@ -82,15 +86,32 @@ class Problem {
   std::int64_t busy_ns(std::int64_t bytes, DeviceId from, DeviceId to) const;
   // busy plus latency: how long an unhindered transfer takes.
   std::int64_t crossing_ns(std::int64_t bytes, DeviceId from, DeviceId to) const;
-  // Mean and least crossing over all ordered pairs that have a link; 0 on a machine of one device.
+  // Mean and least crossing over all ordered pairs that have a link; 0 on a machine without links.
   std::int64_t mean_crossing_ns(std::int64_t bytes) const;
   std::int64_t least_crossing_ns(std::int64_t bytes) const;
 
+  // All ordinary ops by their `at`; empty unless the rules ask for the given order (rule D4b).
+  std::span<const OpId> given_order() const { return given_order_; }
+
  private:
+  // Links that cost the same, counted once.
+  struct LinkClass {
+    std::int64_t bytes_per_second, overhead_ns, latency_ns, count;
+  };
+
+  void check_rules() const;
+  void make_columns();
+  void make_durations();
+  void make_units();
+  void make_allowed();
+  void make_link_classes();
+  void check_totals() const;
+  void make_given_order();
+
   std::shared_ptr<const Graph> graph_;
   Machine machine_;
   Rules rules_;
-  std::size_t kind_stride_ = 1;
+  std::vector<std::optional<KindId>> columns_;     // kinds of the machine; none: not in the graph
   Table<DeviceId, std::uint32_t> kind_of_device_;  // column of durations_
   std::vector<std::int64_t> durations_;            // ops x columns
   Table<OpId, std::int64_t> mean_duration_ns_;
@@ -100,6 +121,8 @@ class Problem {
   Lists<UnitId, VariableId> unit_variables_;
   Table<UnitId, DeviceSet> allowed_;
   Table<DeviceId, std::int64_t> limit_bytes_;
+  std::vector<LinkClass> link_classes_;
+  std::vector<OpId> given_order_;
 };
 
 }  // namespace pardnn

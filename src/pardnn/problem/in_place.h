@@ -1,0 +1,13 @@
+// Rule M4: an op that modifies a buffer comes after everything that still needs what was in it.
+#pragma once
+
+#include "pardnn/graph/graph.h"
+
+namespace pardnn {
+
+// Throws Error naming both ops where the edges leave the order of a modifying op (`!X`) and
+// another op on the same buffer open, where they are not held together by one group, or where the
+// buffer is that of an `every` op or is to be taken over through the same input.
+void check_in_place(const Graph& graph);
+
+}  // namespace pardnn
