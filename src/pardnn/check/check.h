@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pardnn/plan/plan.h"
 #include "pardnn/problem/problem.h"
+#include "pardnn/plan/plan.h"
 
 namespace pardnn {
 
