@@ -1,5 +1,8 @@
 #include "pardnn/problem/allowed.h"
 
+#include "pardnn/base/error.h"
+#include "pardnn/base/text.h"
+
 namespace pardnn {
 
 AllowedDevices::AllowedDevices(const Graph& graph, const Machine& machine,
@@ -61,7 +64,7 @@ void AllowedDevices::apply_costs(OpId op, Reasons& reasons, DeviceSet& left) con
     }
   }
   if (forbidden.none()) return;
-  reasons.push_back("op " + std::string(graph_.key(op)) + " has no cost for kind " + kinds);
+  reasons.push_back("op " + quoted(graph_.key(op)) + " has no cost for kind " + kinds);
   left &= ~forbidden;
 }
 
@@ -71,24 +74,24 @@ DeviceSet AllowedDevices::of_unit(std::span<const OpId> ops,
   Reasons reasons;
   const auto group = ops.empty() ? graph_.group(variables.front()) : graph_.group(ops.front());
   if (group) {
-    apply_pins(graph_.pins(*group), "group " + std::string(graph_.name(*group)), reasons, left);
+    apply_pins(graph_.pins(*group), "group " + quoted(graph_.name(*group)), reasons, left);
   }
   for (VariableId variable : variables) {
     const Pins& pins = graph_.pins(variable);
     if (!pins.empty()) {
-      apply_pins(pins, "variable " + std::string(graph_.key(variable)), reasons, left);
+      apply_pins(pins, "variable " + quoted(graph_.key(variable)), reasons, left);
     }
   }
   for (OpId op : ops) {
     const Pins& pins = graph_.pins(op);
-    if (!pins.empty()) apply_pins(pins, "op " + std::string(graph_.key(op)), reasons, left);
+    if (!pins.empty()) apply_pins(pins, "op " + quoted(graph_.key(op)), reasons, left);
     apply_costs(op, reasons, left);
   }
   if (left.any()) return left;
 
-  std::string unit = group ? "group " + std::string(graph_.name(*group))
-                           : (ops.empty() ? "variable " + std::string(graph_.key(variables.front()))
-                                          : "op " + std::string(graph_.key(ops.front())));
+  std::string unit = group ? "group " + quoted(graph_.name(*group))
+                           : (ops.empty() ? "variable " + quoted(graph_.key(variables.front()))
+                                          : "op " + quoted(graph_.key(ops.front())));
   std::string all_reasons;
   for (const std::string& reason : reasons) {
     all_reasons += (all_reasons.empty() ? "" : "; ") + reason;

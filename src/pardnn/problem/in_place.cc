@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pardnn/base/text.h"
 #include "pardnn/problem/reachability.h"
 
 namespace pardnn {
@@ -67,25 +68,23 @@ class InPlaceCheck {
     auto later = std::upper_bound(modifiers.begin(), modifiers.end(), producer);
     if (later != modifiers.end() && *later == reader) ++later;
     if (later == modifiers.end() || reachability_.path(reader, *later)) return;
-    const std::string key(graph_.key(producer));
-    const std::uint32_t number = graph_.tensor(tensor).number;
-    refuse(reader, *later, number == 0 ? key : key + ":" + std::to_string(number),
-           "a path from " + name(reader) + " to " + name(*later));
+    refuse(reader, *later,
+           "output " + std::to_string(graph_.tensor(tensor).number) + " of " + name(producer),
+           "a path from op " + name(reader) + " to op " + name(*later));
   }
 
   void check_toucher(OpId op, VariableId variable, const std::vector<OpId>& modifiers) {
     const auto at = std::lower_bound(modifiers.begin(), modifiers.end(), op);
     if (at != modifiers.begin() && !reachability_.path(*(at - 1), op)) {
-      refuse(op, *(at - 1), std::string(graph_.key(variable)),
-             "a path from one of them to the other");
+      refuse(op, *(at - 1), quoted(graph_.key(variable)), "a path from one of them to the other");
     }
     const auto later = at != modifiers.end() && *at == op ? at + 1 : at;
     if (later != modifiers.end() && !reachability_.path(op, *later)) {
-      refuse(op, *later, std::string(graph_.key(variable)), "a path from one of them to the other");
+      refuse(op, *later, quoted(graph_.key(variable)), "a path from one of them to the other");
     }
   }
 
-  std::string name(OpId op) const { return std::string(graph_.key(op)); }
+  std::string name(OpId op) const { return quoted(graph_.key(op)); }
 
   [[noreturn]] void refuse(OpId op, OpId modifier, const std::string& what,
                            const std::string& expected) const {
@@ -101,60 +100,14 @@ class InPlaceCheck {
   Reachability reachability_;
 };
 
-std::string place(const Graph& graph, OpId op) {
-  const std::uint32_t line = graph.line(op);
-  const std::string key(graph.key(op));
-  return line == 0 ? "op " + key : "op " + key + " (line " + std::to_string(line) + ")";
-}
-
-void check_group(const Graph& graph, OpId modifier, OpId other) {
-  const auto group = graph.group(modifier);
-  if (group && graph.group(other) == group) return;
-  const auto in = [&](OpId op) {
-    return graph.group(op) ? "group " + std::string(graph.name(*graph.group(op))) : "no group";
-  };
-  throw Error(place(graph, modifier) + " modifies the buffer of " + place(graph, other) +
-              ": found it in " + in(modifier) + " and " + std::string(graph.key(other)) + " in " +
-              in(other) + ", expected one group");
-}
-
-// Follows the aliases behind a modified input; every op on the way shares the modifier's group.
-void check_modified_input(const Graph& graph, OpId modifier, std::uint32_t number) {
-  for (TensorId output : graph.outputs(modifier)) {
-    if (graph.tensor(output).takes_over == number) {
-      throw Error(place(graph, modifier) + ": found input " + std::to_string(number) +
-                  " both modified (!) and taken over (~), expected one of them");
-    }
-  }
-  Input input = graph.inputs(modifier)[number];
-  while (!input.is_variable()) {
-    const Tensor& tensor = graph.tensor(input.tensor());
-    if (graph.is_every(tensor.producer)) {
-      throw Error(place(graph, modifier) + " modifies the buffer of " +
-                  place(graph, tensor.producer) + ", which is every=1: found !, expected a read");
-    }
-    check_group(graph, modifier, tensor.producer);
-    if (!tensor.alias_of) return;
-    input = graph.inputs(tensor.producer)[*tensor.alias_of];
-  }
-  const auto group = graph.group(modifier);
-  if (group && graph.group(input.variable()) == group) return;
-  throw Error(place(graph, modifier) + " modifies variable " +
-              std::string(graph.key(input.variable())) +
-              ": found them in different groups or in none, expected one group");
-}
-
 }  // namespace
 
 void check_in_place(const Graph& graph) {
   std::vector<std::pair<TensorId, OpId>> of_tensor;
   std::vector<std::pair<VariableId, OpId>> of_variable;
   for (OpId op : graph.ops()) {
-    std::uint32_t number = 0;
     for (const Input& input : graph.inputs(op)) {
-      const std::uint32_t n = number++;
       if (!input.modifies()) continue;
-      check_modified_input(graph, op, n);
       const Origin origin = input.is_variable() ? Origin{.tensor = {}, .variable = input.variable()}
                                                 : graph.origin(input.tensor());
       if (origin.variable) of_variable.emplace_back(*origin.variable, op);

@@ -6,8 +6,7 @@
 namespace pardnn {
 
 // Throws Error naming both ops where the edges leave the order of a modifying op (`!X`) and
-// another op on the same buffer open, where they are not held together by one group, or where the
-// buffer is that of an `every` op or is to be taken over through the same input.
+// another op on the same buffer open. That they share a group was checked when the graph was built.
 void check_in_place(const Graph& graph);
 
 }  // namespace pardnn

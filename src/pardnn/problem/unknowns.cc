@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "pardnn/base/error.h"
+#include "pardnn/base/text.h"
+
 namespace pardnn {
 namespace {
 
@@ -31,11 +34,11 @@ void check_costs(const Graph& graph, KindId kind) {
   for (OpId op : graph.ops()) {
     const Cost cost = graph.cost(op, kind);
     if (graph.is_every(op) || cost.is_known() || !cost.is_allowed()) continue;
-    unknown.add(std::string(graph.key(op)), graph.line(op));
+    unknown.add(quoted(graph.key(op)), graph.line(op));
   }
   if (unknown.count() == 0) return;
   throw Error("graph: found " + std::to_string(unknown.count()) + " ops of unknown cost on kind " +
-              std::string(graph.name(kind)) + ": " + unknown.text() +
+              quoted(graph.name(kind)) + ": " + unknown.text() +
               "; expected a time for each, or - where the op must not run");
 }
 
@@ -47,13 +50,13 @@ void check_known(const Graph& graph, const std::vector<std::optional<KindId>>& k
   }
   FirstFew unknown;
   for (VariableId variable : graph.variables()) {
-    if (!graph.bytes(variable)) unknown.add("variable " + std::string(graph.key(variable)), 0);
+    if (!graph.bytes(variable)) unknown.add("variable " + quoted(graph.key(variable)), 0);
   }
   for (TensorId tensor : graph.tensors()) {
     if (graph.tensor(tensor).bytes) continue;
     const OpId producer = graph.tensor(tensor).producer;
     unknown.add("output " + std::to_string(graph.tensor(tensor).number) + " of " +
-                    std::string(graph.key(producer)),
+                    quoted(graph.key(producer)),
                 graph.line(producer));
   }
   if (unknown.count() == 0) return;
