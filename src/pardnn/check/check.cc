@@ -72,6 +72,13 @@ class Checker {
                        [&](const std::string& one) { return one == row.name || one == row.kind; });
   }
 
+  // A graph of the one kind `any` states costs for devices of every kind (rule X4).
+  bool has_cost(OpId op, const std::string& kind) const {
+    auto column = graph_.find_kind(kind);
+    if (!column && graph_.kinds().size() == 1 && graph_.name(KindId{0}) == "any") column = KindId{0};
+    return column && graph_.cost(op, *column).is_allowed();
+  }
+
   void check_pins(const std::string& what, const Pins& pins, DeviceId device) {
     if (!pins.on.empty() && !is_named(device, pins.on)) {
       report(what + " is on " + name(device) + " and may only be on " + pins.on.front() +
@@ -95,9 +102,7 @@ class Checker {
         report("op " + key(op) + " is on no device");
         continue;
       }
-      const auto kind = graph_.find_kind(problem_.machine().devices[*device].kind);
-      const KindId column = graph_.kinds().size() == 1 && !kind ? KindId{0} : kind.value();
-      if (!graph_.cost(op, column).is_allowed()) {
+      if (!has_cost(op, problem_.machine().devices[*device].kind)) {
         report("op " + key(op) + " is on " + name(*device) + ", whose kind it has no cost for");
       }
       check_pins("op " + key(op), graph_.pins(op), *device);
