@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pardnn/partition/run.h"
 #include "pardnn/plan/plan.h"
+#include "pardnn/partition/run.h"
 
 namespace pardnn {
 

@@ -12,9 +12,9 @@ namespace pardnn {
 
 struct Run {
   std::uint64_t seed = 0;
-  std::optional<std::chrono::nanoseconds> budget;  // of the whole answer; nothing: no limit
-  std::optional<std::int64_t> steps;               // of the search; wins over the budget
-  const std::atomic<bool>* stop = nullptr;         // set from outside: give the best so far
+  std::optional<std::chrono::nanoseconds> budget;       // of the whole answer; nothing: no limit
+  std::optional<std::int64_t> steps;                    // of the search; wins over the budget
+  const std::atomic<bool>* stop = nullptr;              // set from outside: give the best so far
   std::function<void(std::string_view what)> progress;  // may be empty
 
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }

@@ -1,0 +1,317 @@
+// Row `etf`: earliest task first, list scheduling that counts transfers.
+//
+// Every ready op waits in a queue of each device it may run on, by the moment its inputs can be
+// there. Moments are looked up again when an op is about to be taken: channels that filled up
+// meanwhile only make them later. O((ops + edges) * devices * log ops).
+#include "pardnn/partition/etf.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "pardnn/partition/edges.h"
+#include "pardnn/partition/units.h"
+
+namespace pardnn {
+namespace {
+
+constexpr std::int64_t kNever = kMaxQuantity;
+
+struct Waiting {
+  std::int64_t at_ns, minus_priority;  // least first
+  OpId op;
+  auto operator<=>(const Waiting&) const = default;
+};
+
+using Queue = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>;
+
+class EarliestTaskFirst {
+ public:
+  EarliestTaskFirst(const Problem& problem, const Times& times,
+                    const Table<OpId, std::int64_t>& priority, const EtfOptions& options)
+      : problem_(problem),
+        graph_(problem.graph()),
+        times_(times),
+        priority_(priority),
+        device_count_(problem.device_count()),
+        missing_(graph_.ops().size(), 0),
+        finish_ns_(graph_.ops().size(), 0),
+        placed_(graph_.ops().size(), 0),
+        queues_(graph_.ops().size(), 0),
+        unit_placed_(problem.units().size(), 0),
+        lanes_(device_count_),
+        arrival_ns_(graph_.tensors().size() * device_count_, kNotSent),
+        channel_free_ns_(problem.machine().channels.size(), 0),
+        room_bytes_(device_count_, 0) {
+    proposal_.placement = UnitPlacement(problem.units().size(), DeviceId{});
+    if (options.bytes_per_mille.has_value()) share_out_room(*options.bytes_per_mille);
+    const Table<DeviceId, Device>& devices = problem.machine().devices;
+    for (const Device& device : devices) uniform_ &= device.kind == devices.begin()->kind;
+  }
+
+  Proposal run() {
+    std::size_t left = 0;
+    for (const OpId op : graph_.ops()) {
+      if (graph_.is_every(op)) continue;
+      ++left;
+      for_each_reader(graph_, op,
+                      [&](OpId reader, std::optional<TensorId>) { ++missing_[reader]; });
+    }
+    proposal_.order.reserve(left);
+    for (const OpId op : graph_.ops()) {
+      if (!graph_.is_every(op) && missing_[op] == 0) make_ready(op);
+    }
+    for (; left > 0; --left) place_next();
+    place_variables();
+    sort_by_start();
+    return std::move(proposal_);
+  }
+
+ private:
+  static constexpr std::int64_t kNotSent = -1;
+
+  struct Lane {
+    std::int64_t free_ns = 0;
+    Queue later, now;  // inputs there after free_ns; by then (at_ns is the penalty)
+  };
+
+  // How much longer than on its fastest device the op takes on this one.
+  std::int64_t penalty_ns(OpId op, DeviceId device) const {
+    if (uniform_) return 0;
+    const UnitId unit = *problem_.unit(op);
+    std::int64_t least = kNever;
+    for (const DeviceId other : problem_.devices()) {
+      if (problem_.is_allowed(unit, other)) {
+        least = std::min(least, problem_.duration_ns(op, other));
+      }
+    }
+    return problem_.duration_ns(op, device) - least;
+  }
+
+  void share_out_room(std::int64_t per_mille) {
+    unit_bytes_.assign(problem_.units().size(), 0);
+    __extension__ using Wide = __int128;
+    Wide all_bytes = 0, all_room = 0;
+    for (const UnitId unit : problem_.units()) {
+      unit_bytes_[unit] = bytes_of(problem_, unit);
+      all_bytes += unit_bytes_[unit];
+    }
+    const auto room = [&](DeviceId device) {
+      return std::max<std::int64_t>(0,
+                                    problem_.limit_bytes(device) - problem_.reserve_bytes(device));
+    };
+    for (const DeviceId device : problem_.devices()) all_room += room(device);
+    for (const DeviceId device : problem_.devices()) {
+      if (all_room == 0) break;
+      // The product of two sums of bytes may pass 128 bits with the per mille: divide in between.
+      const Wide share = all_bytes * room(device) / all_room;
+      room_bytes_[device] =
+          static_cast<std::int64_t>(std::min<Wide>(kMaxQuantity, share * per_mille / 1000));
+    }
+  }
+
+  // Whether the op is no longer to be had on this device. The last queue that holds it keeps it.
+  bool gone(OpId op, DeviceId device) {
+    const UnitId unit = *problem_.unit(op);
+    if (placed_[op]) return true;
+    if (unit_placed_[unit]) return proposal_.placement[unit] != device;
+    if (unit_bytes_.empty() || queues_[op] == 1 || goes_to(unit, device)) return false;
+    --queues_[op];
+    return true;
+  }
+
+  // Whether the unit fits into what the device may still be given or, if it fits nowhere, this is
+  // where most is left.
+  bool goes_to(UnitId unit, DeviceId device) const {
+    const std::int64_t bytes = unit_bytes_[unit];
+    if (bytes <= room_bytes_[device]) return true;
+    DeviceId roomiest = device;
+    for (const DeviceId other : problem_.devices()) {
+      if (!problem_.is_allowed(unit, other)) continue;
+      if (bytes <= room_bytes_[other]) return false;
+      if (room_bytes_[other] > room_bytes_[roomiest]) roomiest = other;
+    }
+    return roomiest == device;
+  }
+
+  void make_ready(OpId op) {
+    for (const DeviceId device : problem_.devices()) {
+      const UnitId unit = *problem_.unit(op);
+      if (unit_placed_[unit] ? proposal_.placement[unit] == device
+                             : problem_.is_allowed(unit, device)) {
+        enqueue(op, device, inputs_there_ns(op, device));
+        ++queues_[op];
+      }
+    }
+  }
+
+  void enqueue(OpId op, DeviceId device, std::int64_t at_ns) {
+    Lane& lane = lanes_[device];
+    if (at_ns <= lane.free_ns) {
+      lane.now.push({penalty_ns(op, device), -priority_[op], op});
+    } else {
+      lane.later.push({at_ns + penalty_ns(op, device), -priority_[op], op});
+    }
+  }
+
+  std::int64_t inputs_there_ns(OpId op, DeviceId device) const {
+    std::int64_t there_ns = 0;
+    for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
+      there_ns = std::max(there_ns, arrives_ns(producer, tensor, device));
+    });
+    return there_ns;
+  }
+
+  std::int64_t arrives_ns(OpId producer, std::optional<TensorId> tensor, DeviceId to) const {
+    const DeviceId from = proposal_.placement[*problem_.unit(producer)];
+    if (from == to) return finish_ns_[producer];
+    if (tensor.has_value()) {
+      const std::int64_t known_ns = arrival_ns_[index(*tensor) * device_count_ + index(to)];
+      if (known_ns != kNotSent) return known_ns;
+    }
+    if (!problem_.has_link(from, to)) return kNever;
+    return channels_free_ns(finish_ns_[producer], from, to) + times_.busy_ns(tensor, from, to) +
+           problem_.link(from, to).latency_ns;
+  }
+
+  std::int64_t channels_free_ns(std::int64_t at_ns, DeviceId from, DeviceId to) const {
+    if (!problem_.rules().contention) return at_ns;
+    for (const ChannelId channel : problem_.link(from, to).channels) {
+      at_ns = std::max(at_ns, channel_free_ns_[channel]);
+    }
+    return at_ns;
+  }
+
+  void send(OpId producer, std::optional<TensorId> tensor, DeviceId to) {
+    const DeviceId from = proposal_.placement[*problem_.unit(producer)];
+    if (from == to || !problem_.has_link(from, to)) return;
+    if (tensor.has_value()) {
+      std::int64_t& known_ns = arrival_ns_[index(*tensor) * device_count_ + index(to)];
+      if (known_ns != kNotSent) return;
+      known_ns = arrives_ns(producer, tensor, to);
+    }
+    if (!problem_.rules().contention) return;
+    const std::int64_t end_ns =
+        channels_free_ns(finish_ns_[producer], from, to) + times_.busy_ns(tensor, from, to);
+    for (const ChannelId channel : problem_.link(from, to).channels) {
+      channel_free_ns_[channel] = end_ns;
+    }
+  }
+
+  // The moment this device could start its best waiting op, that op still at the head of `now`.
+  std::optional<Waiting> head(DeviceId device) {
+    Lane& lane = lanes_[device];
+    const auto drop_gone = [&](Queue& queue) {
+      while (!queue.empty() && gone(queue.top().op, device)) queue.pop();
+    };
+    while (!lane.later.empty() && lane.later.top().at_ns <= lane.free_ns) {
+      const Waiting waiting = lane.later.top();
+      lane.later.pop();
+      if (placed_[waiting.op]) continue;
+      lane.now.push({penalty_ns(waiting.op, device), waiting.minus_priority, waiting.op});
+    }
+    drop_gone(lane.now);
+    if (!lane.now.empty()) {
+      Waiting best = lane.now.top();
+      best.at_ns += lane.free_ns;
+      return best;
+    }
+    drop_gone(lane.later);
+    if (lane.later.empty()) return std::nullopt;
+    return lane.later.top();
+  }
+
+  void place_next() {
+    while (true) {
+      std::optional<Waiting> best;
+      DeviceId device{};
+      for (const DeviceId candidate : problem_.devices()) {
+        const std::optional<Waiting> waiting = head(candidate);
+        if (!waiting.has_value() || (best.has_value() && *best <= *waiting)) continue;
+        best = waiting;
+        device = candidate;
+      }
+      PARDNN_CHECK(best.has_value());
+      Lane& lane = lanes_[device];
+      (lane.now.empty() ? lane.later : lane.now).pop();
+      const std::int64_t there_ns = inputs_there_ns(best->op, device);
+      const std::int64_t start_ns = std::max(there_ns, lane.free_ns);
+      if (start_ns + penalty_ns(best->op, device) <= best->at_ns) {
+        place(best->op, device, start_ns);
+        return;
+      }
+      enqueue(best->op, device, there_ns);
+    }
+  }
+
+  void place(OpId op, DeviceId device, std::int64_t start_ns) {
+    const UnitId unit = *problem_.unit(op);
+    if (!unit_placed_[unit]) {
+      unit_placed_[unit] = 1;
+      proposal_.placement[unit] = device;
+      room_bytes_[device] -= unit_bytes_.empty() ? 0 : unit_bytes_[unit];
+    }
+    placed_[op] = 1;
+    for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
+      send(producer, tensor, device);
+    });
+    finish_ns_[op] = saturating_add(start_ns, problem_.duration_ns(op, device));
+    lanes_[device].free_ns = finish_ns_[op];
+    proposal_.order.push_back(op);
+    for_each_reader(graph_, op, [&](OpId reader, std::optional<TensorId>) {
+      if (--missing_[reader] == 0) make_ready(reader);
+    });
+  }
+
+  // Units without ops: to the device with the most room for what it was given.
+  void place_variables() {
+    Table<DeviceId, std::int64_t> bytes(device_count_, 0);
+    for (const UnitId unit : problem_.units()) {
+      if (problem_.ops(unit).empty()) continue;
+      std::int64_t& sum = bytes[proposal_.placement[unit]];
+      sum = saturating_add(sum, bytes_of(problem_, unit));
+    }
+    place_idle_units(problem_, bytes, proposal_.placement);
+  }
+
+  void sort_by_start() {
+    const auto start_ns = [&](OpId op) {
+      return finish_ns_[op] - problem_.duration_ns(op, proposal_.placement[*problem_.unit(op)]);
+    };
+    std::sort(proposal_.order.begin(), proposal_.order.end(), [&](OpId a, OpId b) {
+      return std::pair(start_ns(a), a) < std::pair(start_ns(b), b);
+    });
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  const Times& times_;
+  const Table<OpId, std::int64_t>& priority_;
+  const std::size_t device_count_;
+  bool uniform_ = true;  // every op takes the same time wherever it is allowed
+  Table<OpId, std::uint32_t> missing_;
+  Table<OpId, std::int64_t> finish_ns_;
+  Table<OpId, char> placed_;
+  Table<OpId, std::uint8_t> queues_;  // devices where the op still waits
+  Table<UnitId, char> unit_placed_;
+  Table<DeviceId, Lane> lanes_;
+  std::vector<std::int64_t> arrival_ns_;  // tensors x devices
+  Table<ChannelId, std::int64_t> channel_free_ns_;
+  Table<DeviceId, std::int64_t> room_bytes_;
+  Table<UnitId, std::int64_t> unit_bytes_;
+  Proposal proposal_;
+};
+
+}  // namespace
+
+Proposal earliest_task_first(const Problem& problem, const Times& times,
+                             const Table<OpId, std::int64_t>& priority, const EtfOptions& options) {
+  return EarliestTaskFirst(problem, times, priority, options).run();
+}
+
+Proposal etf(const Problem& problem, const Run&) {
+  const Times times(problem);
+  return earliest_task_first(problem, times, bottom_levels(problem, times), {});
+}
+
+}  // namespace pardnn

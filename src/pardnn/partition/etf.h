@@ -1,0 +1,27 @@
+// Row `etf`: earliest task first, list scheduling that counts transfers (Hwang, Chow, Anger, Lee,
+// "Scheduling precedence graphs in systems with interprocessor communication times", 1989).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "pardnn/partition/rows.h"
+#include "pardnn/partition/times.h"
+
+namespace pardnn {
+
+Proposal etf(const Problem& problem, const Run& run);
+
+struct EtfOptions {
+  // Bytes of variables and outputs together that a device may be given, per mille of its share of
+  // all of them by memory above the reserve; a unit that fits nowhere goes where most is left.
+  std::optional<std::int64_t> bytes_per_mille;
+};
+
+// Of all ready ops and devices the pair that can start first, ties by greatest `priority`, then
+// least op, then least device. An op that is slower on a device than on its fastest counts as if
+// it started that much later there. The first op of a unit decides for all of it.
+Proposal earliest_task_first(const Problem& problem, const Times& times,
+                             const Table<OpId, std::int64_t>& priority, const EtfOptions& options);
+
+}  // namespace pardnn

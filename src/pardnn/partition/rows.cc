@@ -1,0 +1,75 @@
+// The table of rows, and the runner that makes a plan of what they propose.
+#include "pardnn/partition/rows.h"
+
+#include <algorithm>
+#include <array>
+
+#include "pardnn/base/error.h"
+#include "pardnn/partition/best.h"
+#include "pardnn/partition/bound.h"
+#include "pardnn/partition/chunks.h"
+#include "pardnn/partition/etf.h"
+#include "pardnn/partition/one_device.h"
+
+namespace pardnn {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+constexpr std::array kRows = {
+    Row{.name = "one-device",
+        .summary = "everything on the device where it takes least time",
+        .run = one_device,
+        .repaired = false},
+    Row{.name = "chunks",
+        .summary = "the order of the ops cut into one piece per device, by time and bytes",
+        .run = chunks,
+        .repaired = false},
+    Row{.name = "etf", .summary = "list scheduling, what can start earliest first", .run = etf},
+};
+
+const Row* find_row(std::string_view name) {
+  const auto row = std::find_if(kRows.begin(), kRows.end(),
+                                [&](const Row& candidate) { return candidate.name == name; });
+  return row == kRows.end() ? nullptr : &*row;
+}
+
+Plan finished_plan(const Problem& problem, const Best& best, const Run& run) {
+  PARDNN_CHECK(!best.empty());
+  Plan plan;
+  plan.placement = expand(problem, best.proposal().placement);
+  plan.sequences = sequences_of(problem, plan.placement, best.proposal().order);
+  std::optional<Prediction> prediction = predict(problem, plan.placement, plan.sequences);
+  PARDNN_CHECK(prediction.has_value());
+  plan.prediction = std::move(*prediction);
+  plan.score = score_of(problem, plan.prediction);
+  plan.algorithm = best.who();
+  plan.bound_ns = lower_bound_ns(problem);
+  plan.seed = run.seed;
+  return plan;
+}
+
+}  // namespace
+
+std::span<const Row> rows() { return kRows; }
+
+bool is_algorithm(std::string_view name) { return name == kAuto || find_row(name) != nullptr; }
+
+std::vector<std::string_view> algorithm_names() {
+  std::vector<std::string_view> names{kAuto};
+  for (const Row& row : kRows) names.push_back(row.name);
+  return names;
+}
+
+Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run) {
+  PARDNN_CHECK(is_algorithm(algorithm));
+  Best best(problem);
+  for (const Row& row : kRows) {
+    if (algorithm != kAuto && algorithm != row.name) continue;
+    if (run.progress) run.progress(row.name);
+    best.offer(row.name, row.run(problem, run));
+  }
+  return finished_plan(problem, best, run);
+}
+
+}  // namespace pardnn
