@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,6 +55,9 @@ template <IdType Id, class T>
 class Lists {
  public:
   Lists() : first_{0} {}
+  // Lists that are laid out already: list n is values[first[n]] up to values[first[n + 1]].
+  Lists(std::vector<std::uint32_t> first, std::vector<T> values)
+      : first_(std::move(first)), values_(std::move(values)) {}
   // Takes the lists in the order of their ids: add to the open list, then close it.
   void add(T value) { values_.push_back(std::move(value)); }
   void close() { first_.push_back(static_cast<std::uint32_t>(values_.size())); }
@@ -66,6 +70,10 @@ class Lists {
   std::size_t offset(Id id) const { return first_[index(id)]; }
   std::size_t size() const { return first_.size() - 1; }
   const std::vector<T>& values() const { return values_; }
+  void reserve(std::size_t lists, std::size_t values) {
+    first_.reserve(lists + 1);
+    values_.reserve(values);
+  }
 
  private:
   std::vector<std::uint32_t> first_;

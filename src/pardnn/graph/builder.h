@@ -8,11 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pardnn/graph/graph.h"
 
 namespace pardnn {
+
+struct GraphDraft;
 
 // Where a record was written, for messages. Line 0: built by program, messages name the key only.
 struct SourcePlace {
@@ -31,6 +34,7 @@ struct OutputSpec {
   std::optional<std::int64_t> bytes;  // nothing: unknown, or, for an alias, the size of its input
   std::optional<std::uint32_t> alias_of, takes_over;
   bool fetched = false;
+  SourcePlace place;
 };
 
 struct OpSpec {
@@ -66,21 +70,23 @@ class GraphBuilder {
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  void about(std::string key, std::string value);
+  void about(std::string key, std::string value);  // a line of one entry
+  void about(std::vector<std::pair<std::string, std::string>> entries);
   void kinds(std::vector<std::string> names, SourcePlace place = {});  // at most once
   void group(std::string_view name, Pins pins, SourcePlace place = {});
   void variable(const VariableSpec& spec);
   void op(const OpSpec& spec);
 
-  // Throws Error with `source:line:column: found …, expected …` for what the rules forbid: a key
-  // twice, an unknown input, a cycle (its ops are named), a variable touched from another group,
-  // an alias or take-over of no such input, `every` ops that depend on others, `at` given for
-  // some ops only, sizes whose sum is too large. Rule M4 (in-place ops) is checked by Problem.
+  // Throws Error with `source:line:column: found …, expected …` for what the rules forbid: an
+  // unknown input, a cycle (its ops are named), a variable touched from another group, a buffer
+  // modified from another group, `every` ops that depend on others, `at` given for some ops only,
+  // sizes whose sum is too large. A key given twice, or an alias of an input that is not there, is
+  // refused as soon as it is added. That ops are ordered as rule M4 asks is checked by Problem.
+  // A builder builds once; when building failed it keeps what was added.
   std::shared_ptr<const Graph> build();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<GraphDraft> draft_;
 };
 
 }  // namespace pardnn

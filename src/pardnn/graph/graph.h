@@ -12,12 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "pardnn/base/error.h"
 #include "pardnn/base/ids.h"
+#include "pardnn/base/interner.h"
 #include "pardnn/base/table.h"
 
 namespace pardnn {
@@ -87,7 +87,9 @@ struct Pins {
 // What is kept for people and not interpreted.
 struct Notes {
   std::optional<std::string> name;
-  std::map<std::string, std::string> extra;  // the x-… attributes
+  std::map<std::string, std::string> extra;  // the x-… attributes, by their whole name
+  bool empty() const { return !name && extra.empty(); }
+  friend bool operator==(const Notes&, const Notes&) = default;
 };
 
 // What lies behind a tensor once aliases are followed to the end: a tensor that owns a buffer, or
@@ -98,7 +100,7 @@ struct Origin {
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
-class GraphBuilder;
+class GraphAssembler;
 
 class Graph {
  public:
@@ -108,7 +110,7 @@ class Graph {
   IdRange<GroupId> groups() const { return IdRange<GroupId>(groups_.size()); }
   IdRange<KindId> kinds() const { return IdRange<KindId>(kinds_.size()); }
 
-  std::string_view key(OpId op) const { return ops_[op].key; }
+  std::string_view key(OpId op) const { return op_keys_[index(op)]; }
   std::string_view key(VariableId variable) const { return variables_[variable].key; }
   std::string_view name(GroupId group) const { return groups_[group].name; }
   std::string_view name(KindId kind) const { return kinds_[kind]; }
@@ -118,9 +120,7 @@ class Graph {
   std::optional<KindId> find_kind(std::string_view name) const;
 
   std::string_view type(OpId op) const { return types_[ops_[op].type]; }
-  Cost cost(OpId op, KindId kind) const {
-    return costs_[index(op) * kinds_.size() + index(kind)];
-  }
+  Cost cost(OpId op, KindId kind) const { return costs_[index(op) * kinds_.size() + index(kind)]; }
   std::int64_t workspace_bytes(OpId op) const { return ops_[op].workspace_bytes; }
   Phase phase(OpId op) const { return ops_[op].phase; }
   bool is_every(OpId op) const { return ops_[op].every; }
@@ -129,7 +129,9 @@ class Graph {
   std::optional<std::int64_t> moved_bytes(OpId op) const { return ops_[op].moved_bytes; }
   std::optional<GroupId> group(OpId op) const { return ops_[op].group; }
   std::optional<GroupId> group(VariableId variable) const { return variables_[variable].group; }
-  std::optional<std::int64_t> bytes(VariableId variable) const { return variables_[variable].bytes; }
+  std::optional<std::int64_t> bytes(VariableId variable) const {
+    return variables_[variable].bytes;
+  }
 
   const Tensor& tensor(TensorId tensor) const { return tensors_[tensor]; }
   IdRange<TensorId> outputs(OpId op) const {
@@ -155,18 +157,21 @@ class Graph {
   const Pins& pins(GroupId group) const { return groups_[group].pins; }
   const Notes& notes(OpId op) const;
   const Notes& notes(VariableId variable) const { return variables_[variable].notes; }
-  // The `about` lines, in the order read.
+  // The entries of the `about` lines, in the order read, and how many stood on each line.
   const std::vector<std::pair<std::string, std::string>>& about() const { return about_; }
+  const std::vector<std::uint32_t>& about_line_sizes() const { return about_line_sizes_; }
   bool has_given_order() const { return has_given_order_; }  // every ordinary op has `at`
 
-  // Lines of the file that defined them, for messages; 0 when built by program.
+  // Where the graph came from, for messages: a file's name, or a word for a program; and the line
+  // that defined an op or a variable, 0 when built by program.
+  const std::string& source() const { return source_; }
   std::uint32_t line(OpId op) const { return ops_[op].line; }
+  std::uint32_t line(VariableId variable) const { return variables_[variable].line; }
 
  private:
-  friend class GraphBuilder;
+  friend class GraphAssembler;
 
   struct OpRow {
-    std::string_view key;  // lies in text_
     std::uint32_t type = 0;
     std::uint32_t line = 0;
     TensorId first_output{0};
@@ -197,16 +202,17 @@ class Graph {
   Table<TensorId, Tensor> tensors_;
   Table<TensorId, Origin> origins_;
   std::vector<Cost> costs_;  // ops x kinds
-  std::vector<std::string> types_;
+  Interner types_;
   Lists<OpId, Input> inputs_;
   Lists<OpId, OpId> controls_, control_readers_;
   Lists<TensorId, OpId> readers_;
   Lists<VariableId, OpId> touchers_;
-  std::unordered_map<std::uint32_t, Pins> op_pins_;
-  std::unordered_map<std::uint32_t, Notes> op_notes_;
-  std::unordered_map<std::string_view, OpId> op_of_key_;
+  Interner op_keys_;                              // the number of a key is the id of its op
+  std::vector<std::pair<OpId, Pins>> op_pins_;    // ascending, ops that have any
+  std::vector<std::pair<OpId, Notes>> op_notes_;  // likewise
   std::vector<std::pair<std::string, std::string>> about_;
-  std::vector<std::unique_ptr<char[]>> text_;  // where keys lie
+  std::vector<std::uint32_t> about_line_sizes_;
+  std::string source_;
   bool has_given_order_ = false;
 };
 

@@ -1,0 +1,39 @@
+// Interner: gives each distinct text a number, 0, 1, 2, … in order of first sight, and keeps it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace pardnn {
+
+// Texts lie in blocks that never move, so a view of one lives as long as the interner.
+class Interner {
+ public:
+  std::uint32_t intern(std::string_view text);
+  std::optional<std::uint32_t> find(std::string_view text) const;
+  std::string_view operator[](std::uint32_t number) const { return texts_[number]; }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  // Open addressing with linear probing. The hash beside the number spares most looks at texts.
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t number_plus_one = 0;  // 0: free
+  };
+
+  std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
+  std::string_view keep(std::string_view text);
+  void grow();
+
+  std::vector<Slot> slots_;  // a power of two, at most three quarters in use
+  std::vector<std::string_view> texts_;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;
+  std::size_t free_size_ = 0;
+};
+
+}  // namespace pardnn
