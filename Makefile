@@ -52,7 +52,6 @@ python: $(VENV)/.pardnn  ## install pardnn into build/venv; edits of Python file
 # Both environments get the package from one build tree as an editable install: the compiled half and the
 # programs are put into the environment, Python files are used from where they are.
 build/editable/.built: $(VENV)/.packages $(cpp_inputs)
-	rm -rf build/editable
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tools/editable_wheel.py build/editable build/python
 	touch $@
 
@@ -67,20 +66,20 @@ $(TF_VENV)/.pardnn: $(TF_VENV)/.packages build/editable/.built
 .PHONY: python-tensorflow
 python-tensorflow: $(TF_VENV)/.pardnn  ## install pardnn into build/venv-tensorflow
 
-# --- tests: each runner leaves NAME.xml and NAME.status in build/test-results, which are summed at the end ---
+# --- tests: each runner leaves NAME.xml and NAME.status in build/test-results, summed at the end ---
 
 .PHONY: test test-core test-tensorflow test-long
 test:  ## build and run every test
-	$(call run_and_sum,unit properties core wheel tensorflow)
+	@$(call run_and_sum,unit properties core wheel tensorflow)
 
 test-core:  ## every test that needs no framework
-	$(call run_and_sum,unit properties core wheel)
+	@$(call run_and_sum,unit properties core wheel)
 
 test-tensorflow:  ## every test of the TensorFlow adapter
-	$(call run_and_sum,tensorflow)
+	@$(call run_and_sum,tensorflow)
 
 test-long:  ## the tests that take longer than `make test` may
-	$(call run_and_sum,core-long tensorflow-long)
+	@$(call run_and_sum,core-long tensorflow-long)
 
 # A runner that cannot be built must not keep the others from running: it has no results, and that is a failure.
 run_and_sum = rm -rf $(RESULTS); \

@@ -5,6 +5,7 @@ pip builds an editable install for one environment at a time and needs the build
 wheel built here goes into the environment of every framework.
 """
 
+import fcntl
 import sys
 from pathlib import Path
 
@@ -15,8 +16,14 @@ def main() -> int:
     if len(sys.argv) != 3:
         sys.stderr.write("usage: tools/editable_wheel.py FOLDER BUILD\n")
         return 2
-    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-    build_editable(sys.argv[1], {"build-dir": sys.argv[2]})
+    folder, build = (Path(argument) for argument in sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        # Two makes at once would write the same objects; the second finds them built.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for old in folder.glob("*.whl"):
+            old.unlink()
+        build_editable(str(folder), {"build-dir": str(build)})
     return 0
 
 
