@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "pardnn/plan/plan.h"
 #include "pardnn/problem/problem.h"
+#include "pardnn/plan/plan.h"
 
 namespace pardnn {
 
@@ -27,9 +27,9 @@ struct Buffer {
   enum class What : std::uint8_t { kOutput, kCopy, kEvery, kVariable, kWorkspace, kReserve };
   What what = What::kOutput;
   DeviceId device{};
-  std::optional<TensorId> tensor;      // kOutput, kCopy, kEvery: the first tensor that lay in it
-  std::optional<VariableId> variable;  // kVariable
-  std::optional<OpId> op;              // kWorkspace
+  std::optional<TensorId> tensor = {};  // kOutput, kCopy, kEvery: the first tensor that lay in it
+  std::optional<VariableId> variable = {};  // kVariable
+  std::optional<OpId> op = {};              // kWorkspace
   std::int64_t bytes = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
 };
