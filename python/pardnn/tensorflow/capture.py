@@ -7,7 +7,7 @@ handles, and `place` asks for the handles anew whenever it builds a function.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,8 @@ class Capture:
     """One traced function, independent of devices and of the batch size.
 
     `graph_def` has all functions inlined but loop bodies; `outputs` are names of tensors in the order of the
-    flattened result; `side_effects` are names of nodes that must run; `structure` packs flat results.
+    flattened result; `side_effects` are names of nodes that must run; `structure` packs flat results. `host` are
+    nodes that use a resource of this process (a lookup table, an iterator): they run here, like the making of a batch.
     """
 
     graph_def: Any
@@ -55,6 +56,7 @@ class Capture:
     outputs: list[str]
     side_effects: list[str]
     structure: Any
+    host: frozenset[str] = frozenset()
     _hash: str = field(default="", repr=False)
 
     def fingerprint(self) -> str:
@@ -79,17 +81,25 @@ class Capture:
         return tf.nest.pack_sequence_as(self.structure, flat, expand_composites=True)
 
 
-def capture_function(function: Any, spec: Any = None, *, variables: Iterable[Any] = ()) -> Capture:
+def capture_function(
+    function: Any,
+    spec: Any = None,
+    *,
+    variables: Iterable[Any] = (),
+    resources: Mapping[str, Any] | None = None,
+) -> Capture:
     """Trace `function` with `spec` (its one argument; None leaves stay None) without running it.
 
     `function` may be a ConcreteFunction, then `spec` is not used. `variables` are all variables it may touch: those
-    are kept as variables, any other captured tensor is kept as it is.
+    are kept as variables, any other captured tensor is kept as it is. `resources` binds placeholders of resource
+    arguments (a variable passed to a function) to what is passed, as if it were captured.
     """
     if isinstance(function, tf.types.experimental.ConcreteFunction):
         concrete = function
     else:
         concrete = tf.function(function, jit_compile=False).get_concrete_function(spec)
     captures = compat.captures_of(concrete)
+    captures += [(tensor, name) for name, tensor in (resources or {}).items()]
     names = {name for _, name in captures}
     inputs = [
         Input(t.op.name, t.dtype, t.shape) for t in concrete.inputs if t.op.name not in names
@@ -102,7 +112,12 @@ def capture_function(function: Any, spec: Any = None, *, variables: Iterable[Any
         if name not in constants
     ]
     structure = tf.nest.map_structure(_result_spec, concrete.structured_outputs)
-    return Capture(graph_def, inputs, captured, outputs, effects, structure)
+    host = passes.users_of(graph_def, {c.placeholder for c in captured if _is_foreign(c.tensor)})
+    return Capture(graph_def, inputs, captured, outputs, effects, structure, host)
+
+
+def _is_foreign(tensor: Any) -> bool:
+    return tensor is not None and tensor.dtype in (tf.resource, tf.variant)
 
 
 def _divisible(

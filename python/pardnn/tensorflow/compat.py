@@ -101,9 +101,15 @@ def callable_from_graph(graph: Any) -> Callable[[Sequence[Any]], list[Any]]:
     captured = list(graph.external_captures)
 
     def call(arguments: Sequence[Any]) -> list[Any]:
-        return list(function.call_flat(*arguments, *captured))
+        return list(function.call_flat(*arguments, *captured) or ())  # None from a function without results
 
     return call
+
+
+def local_device() -> str:
+    """The full name of this process's CPU, also when it is one of a cluster (TF 2.21)."""
+    with tf.init_scope(), tf.device("/device:CPU:0"):
+        return str(tf.constant(0).device)
 
 
 def gradient_may_be_recorded(tensors: Sequence[Any]) -> bool:
@@ -134,3 +140,241 @@ def partitions_of(call: Callable[[], Any]) -> Iterator[Any]:
         context.context().disable_run_metadata()
     for function_graphs in metadata.function_graphs:
         yield from function_graphs.partition_graphs
+
+
+# --- Keras and tf.function hooks --------------------------------------------------------------------------------
+
+
+def keras_step_function(model: Any, kind: str) -> Callable[[Any], Any]:
+    """What Keras traces for one step of `kind` (train, test, predict) of `model`, outside of its own tf.function.
+
+    Seen to work with Keras 3.15 (TensorFlowTrainer._make_function and make_predict_function).
+    """
+    from keras.src.backend.tensorflow import trainer
+
+    step = getattr(model, f"{kind}_step")
+    reduction = "concat" if kind == "predict" else "auto"
+
+    @tf.autograph.experimental.do_not_convert
+    def one_step_on_data(data: Any) -> Any:
+        outputs = model.distribute_strategy.run(step, args=(data,))
+        return trainer.reduce_per_replica(outputs, model.distribute_strategy, reduction=reduction)
+
+    return one_step_on_data  # type: ignore[no-any-return]
+
+
+def keras_build_optimizer(model: Any) -> None:
+    """Create the optimizer's variables now, as `apply` would while the step is traced (Keras 3.15).
+
+    Created in a trace, all of them would get their first values from one function that holds them all at once.
+    """
+    from keras.src import backend
+
+    optimizer = getattr(model, "optimizer", None)
+    layers = model._flatten_layers()
+    if optimizer is None or optimizer.built or not all(layer.built for layer in layers):
+        return
+    with backend.name_scope(optimizer.name, caller=optimizer):
+        optimizer.build(model.trainable_variables)
+
+
+def keras_concat(parts: list[Any]) -> Any:
+    """Join the results of several predicted batches as Keras does (Keras 3.15)."""
+    from keras.src.backend.tensorflow import trainer
+
+    return trainer.concat(parts)
+
+
+def replace_trainer_functions(
+    train: Callable[[Any], Any], test: Callable[[Any], Any], predict: Callable[[Any], Any]
+) -> Callable[[], None]:
+    """Let models get their train, test and predict functions from these makers; returns the undoing.
+
+    Seen to work with Keras 3.15: `fit`, `evaluate`, `predict` and the `*_on_batch` methods call
+    `make_train_function` and so on, then `train_function` and so on.
+    """
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    def maker(make: Callable[[Any], Any], attribute: str) -> Callable[..., Any]:
+        def make_function(self: Any, force: bool = False) -> Any:
+            if getattr(self, attribute) is None or force:
+                setattr(self, attribute, make(self))
+            return getattr(self, attribute)
+
+        return make_function
+
+    replaced = {}
+    for kind, make in (("train", train), ("test", test), ("predict", predict)):
+        name = f"make_{kind}_function"
+        replaced[name] = getattr(TensorFlowTrainer, name)
+        setattr(TensorFlowTrainer, name, maker(make, f"{kind}_function"))
+
+    def undo() -> None:
+        for name, original in replaced.items():
+            setattr(TensorFlowTrainer, name, original)
+
+    return undo
+
+
+def replace_concrete_call(
+    call: Callable[[Any, Any, list[Any], list[Any]], Any],
+) -> Callable[[], None]:
+    """Send every call of a ConcreteFunction through `call(original, function, inputs, captured)` (TF 2.21)."""
+    from tensorflow.python.eager.polymorphic_function import concrete_function
+
+    original = concrete_function.ConcreteFunction._call_flat
+
+    def _call_flat(self: Any, tensor_inputs: Any, captured_inputs: Any) -> Any:
+        return call(original, self, tensor_inputs, captured_inputs)
+
+    concrete_function.ConcreteFunction._call_flat = _call_flat
+
+    def undo() -> None:
+        concrete_function.ConcreteFunction._call_flat = original
+
+    return undo
+
+
+def refuse_strategies(refuse: Callable[[str], None]) -> Callable[[], None]:
+    """Call `refuse` with the name of any distribution strategy a script constructs (TF 2.21)."""
+    names = (
+        "MirroredStrategy",
+        "MultiWorkerMirroredStrategy",
+        "OneDeviceStrategy",
+        "ParameterServerStrategy",
+        "TPUStrategy",
+    )
+    replaced = []
+    for name in names:
+        strategy = getattr(tf.distribute, name, None) or getattr(
+            tf.distribute.experimental, name
+        )
+        original = strategy.__init__
+
+        def refusing(self: Any, *_: Any, _name: str = name, **__: Any) -> None:
+            refuse(_name)
+
+        strategy.__init__ = refusing
+        replaced.append((strategy, original))
+
+    def undo() -> None:
+        for strategy, original in replaced:
+            strategy.__init__ = original
+
+    return undo
+
+
+# --- single ops and function bodies -----------------------------------------------------------------------------
+
+FUNCTIONAL_OPS = frozenset(
+    """While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall StatefulPartitionedCall
+    SymbolicGradient RemoteCall For Map MapDefun""".split()
+)
+
+
+def attributes_of(node_def: Any, op_def: Any) -> tuple[Any, ...]:
+    """Names and values of an op's attributes, alternating, as eager execution takes them (TF 2.21)."""
+    result: list[Any] = []
+    for attribute in op_def.attr:
+        if attribute.name not in node_def.attr:
+            continue
+        value = node_def.attr[attribute.name]
+        kind = value.WhichOneof("value")
+        if kind == "list":
+            parts = value.list
+            field = next((name for name, items in parts.ListFields() if len(items)), None)
+            items = [] if field is None else list(getattr(parts, field))
+            result += [attribute.name, [_shape(i) for i in items] if field == "shape" else items]
+        elif kind == "shape":
+            result += [attribute.name, _shape(value.shape)]
+        elif kind is not None:
+            result += [attribute.name, getattr(value, kind)]
+    return tuple(result)
+
+
+def _shape(proto: Any) -> list[int] | None:
+    return None if proto.unknown_rank else [d.size for d in proto.dim]
+
+
+def run_op(node_def: Any, op_def: Any, inputs: Sequence[Any], outputs: int) -> list[Any]:
+    """Run one kernel eagerly on this process's CPU (TF 2.21: execute.execute through the eager context)."""
+    from tensorflow.python.eager import context, execute
+
+    with tf.init_scope(), tf.device("/device:CPU:0"):
+        found = execute.execute(
+            node_def.op.encode(), outputs, list(inputs), attributes_of(node_def, op_def), context.context()
+        )
+    return list(found) if isinstance(found, (list, tuple)) else []
+
+
+def inferred_shapes(node_def: Any, inputs: Sequence[tuple[Any, Any, Any]]) -> list[Any]:
+    """Shapes of an op's outputs given (dtype, shape, value or None) of its inputs (TF 2.21)."""
+    from tensorflow.python.framework import func_graph
+
+    scratch = func_graph.FuncGraph("pardnn_shapes")
+    with scratch.as_default():
+        tensors = [
+            tf.compat.v1.placeholder(dtype, shape) if value is None else tf.constant(value, dtype)
+            for dtype, shape, value in inputs
+        ]
+        copy = tf.compat.v1.NodeDef()
+        copy.CopyFrom(node_def)
+        copy.name, copy.device = "op", ""
+        copy.attr.pop("_class", None)
+        del copy.input[:]
+        names = {f"in{n}:0": tensor for n, tensor in enumerate(tensors)}
+        copy.input.extend(names)
+        graph_def = tf.compat.v1.GraphDef(node=[copy])
+        import_into(scratch, graph_def, names)
+        return [tensor.shape for tensor in scratch.get_operation_by_name("op").outputs]
+
+
+def handle_shape(tensor: Any) -> Any:
+    """The shape of the variable behind a resource tensor of a graph; None where unknown (TF 2.21)."""
+    from tensorflow.python.ops import handle_data_util
+
+    found = handle_data_util.get_resource_handle_data(tensor)
+    if found is None or not found.is_set or len(found.shape_and_type) != 1:
+        return None
+    shape = tf.TensorShape(found.shape_and_type[0].shape)
+    return shape if shape.rank is not None else None
+
+
+class FunctionLibrary(dict[str, Any]):
+    """The FunctionDefs that ops of a FuncGraph may call, by name (TF 2.21)."""
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__(
+            (f.signature.name, f)
+            for f in graph.as_graph_def(use_pybind11_proto=False).library.function
+        )
+
+    def __missing__(self, name: str) -> Any:
+        from tensorflow.python.eager import context
+
+        return context.context().get_function_def(name)
+
+
+def functions_of(node_def: Any) -> list[str]:
+    """Names of the functions in an op's attributes, in the order of their names."""
+    names = []
+    for _, value in sorted(node_def.attr.items()):
+        if value.WhichOneof("value") == "func":
+            names.append(value.func.name)
+        names += [function.name for function in value.list.func]
+    return names
+
+
+def body_graph(library: FunctionLibrary, name: str, input_shapes: Sequence[Any]) -> Any:
+    """The FuncGraph of library function `name`, with these input shapes (TF 2.21)."""
+    from tensorflow.core.framework import function_pb2
+    from tensorflow.python.framework import function_def_to_graph
+
+    definition = function_pb2.FunctionDef()
+    definition.CopyFrom(library[name])
+    for attributes in definition.arg_attr.values():
+        attributes.attr.pop("_output_shapes", None)  # would win over the shapes given here
+    with tf.init_scope():
+        return function_def_to_graph.function_def_to_graph(
+            definition, input_shapes=[tf.TensorShape(s) for s in input_shapes]
+        )

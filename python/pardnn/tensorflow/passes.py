@@ -7,6 +7,7 @@ for every side effect) and repetition (the same variable read many times).
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -50,15 +51,19 @@ def inline(graph_def: Any, side_effects: Iterable[str], keep: Iterable[str]) -> 
     for function in graph_def.library.function:
         # The inliner skips functions that claim to implement an interface.
         function.attr.pop("api_implements", None)
-        _keep_loops_whole(function.node_def)
-    _keep_loops_whole(graph_def.node)
-    return compat.optimize_functions(graph_def, [*keep, SINK])
+    _lower_loops(graph_def, False)
+    graph_def = compat.optimize_functions(graph_def, [*keep, SINK])
+    # The runtime lowers them when it has placed them, as it does in an ordinary run: the functional kernel
+    # optimizes loop bodies by themselves, and gives other last bits.
+    _lower_loops(graph_def, True)
+    return graph_def
 
 
-def _keep_loops_whole(nodes: Iterable[Any]) -> None:
-    for node in nodes:
+def _lower_loops(graph_def: Any, lower: bool) -> None:
+    functions = (function.node_def for function in graph_def.library.function)
+    for node in itertools.chain(graph_def.node, *functions):
         if node.op in _LOOPS and "_lower_using_switch_merge" in node.attr:
-            node.attr["_lower_using_switch_merge"].b = False
+            node.attr["_lower_using_switch_merge"].b = lower
 
 
 def split_identity_n(graph_def: Any) -> None:
@@ -278,6 +283,34 @@ def take_sink(graph_def: Any) -> tuple[list[str], list[str]]:
             stack.extend(producer(edge) for edge in by_name[name].input)
     _replace_nodes(graph_def, [node for node in graph_def.node if node.name in alive])
     return outputs, effects
+
+
+def users_of(graph_def: Any, placeholders: set[str]) -> frozenset[str]:
+    """Nodes that read the resources behind `placeholders`, directly or passed on by Identity."""
+    if not placeholders:
+        return frozenset()
+    same, users = set(placeholders), set[str]()
+    for node in in_topological_order(graph_def.node):
+        if any(not is_control(edge) and producer(edge) in same for edge in node.input):
+            users.add(node.name)
+            if node.op == "Identity":
+                same.add(node.name)
+    return frozenset(users)
+
+
+def assigned(graph_def: Any, placeholders: set[str]) -> set[str]:
+    """Those of `placeholders` (of variables) that some node at the top level updates."""
+    origin = {name: name for name in placeholders}
+    found: set[str] = set()
+    for node in in_topological_order(graph_def.node):
+        data = [producer(edge) for edge in node.input if not is_control(edge)]
+        if not data or data[0] not in origin:
+            continue
+        if node.op in ("Identity", "Switch"):
+            origin[node.name] = origin[data[0]]
+        elif node.op.startswith(("Assign", "Resource")) and node.op != "ResourceGather":
+            found.add(origin[data[0]])
+    return found
 
 
 def rename_functions(graph_def: Any, names: Mapping[str, str]) -> None:

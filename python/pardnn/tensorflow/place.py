@@ -19,7 +19,10 @@ from pardnn.tensorflow.capture import Capture
 # would silently rename an op `a/b`.
 INPUT_PREFIX = "pardnn_in_"
 CAPTURED_PREFIX = "pardnn_cap_"
+OUTPUT_PREFIX = "pardnn_out_"
 COPY_PREFIX = "pardnn_copy"
+
+_SMALL_RESULT_BYTES = 1024
 
 Shapes = Sequence[Any]
 """Static shapes of the tensors given at each call, one for each of `Capture.inputs`."""
@@ -47,18 +50,34 @@ def base_graph(capture: Capture, batch_shapes: Shapes) -> Any:
 
 
 def place(
-    capture: Capture, batch_shapes: Shapes, placement: StepPlacement
+    capture: Capture,
+    batch_shapes: Shapes,
+    placement: StepPlacement,
+    *,
+    fetch_bytes: int = _SMALL_RESULT_BYTES,
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """A function over flat inputs that runs each node on its device and returns the flat results.
 
-    It holds the handles that the variables have now: after a variable moved, place again.
+    Results up to `fetch_bytes` are brought to the caller within the step, larger ones stay where they were computed
+    until somebody reads them. The function holds the handles that the variables have now: after a variable moved,
+    place again.
     """
-    nodes, outputs = _placed_nodes(capture, placement)
-    return compat.callable_from_graph(_rebuild(capture, batch_shapes, nodes, outputs))
+    graph = _rebuild(capture, batch_shapes, _placed_nodes(capture, placement), capture.outputs)
+    here = compat.local_device()
+    with graph.as_default(), tf.device(here):
+        for number, tensor in enumerate(graph.outputs):
+            if _bytes(tensor) <= fetch_bytes:
+                graph.outputs[number] = tf.identity(tensor, name=f"{OUTPUT_PREFIX}{number}")
+    return compat.callable_from_graph(graph)
 
 
-def _placed_nodes(capture: Capture, placement: StepPlacement) -> tuple[list[Any], list[str]]:
-    """Copies of the nodes with devices and control edges, and where the results come from."""
+def _bytes(tensor: Any) -> float:
+    elements = tensor.shape.num_elements()
+    return float("inf") if elements is None else elements * tensor.dtype.size
+
+
+def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
+    """The nodes with devices and control edges, copied where they are needed on several devices."""
     homes = _homes(capture, placement)
     after: dict[str, list[str]] = {}
     for first, second in placement.control_edges:
@@ -85,7 +104,7 @@ def _placed_nodes(capture: Capture, placement: StepPlacement) -> tuple[list[Any]
                 placed.name = _copy_name(node.name, number)
             passes.set_edges(placed, edges)
             nodes.append(placed)
-    return nodes, capture.outputs
+    return nodes
 
 
 def _copy_name(name: str, number: int) -> str:
@@ -100,10 +119,12 @@ def _homes(capture: Capture, placement: StepPlacement) -> dict[str, list[str]]:
     for node in reversed(passes.in_topological_order(graph_def.node)):
         if node.op == "Placeholder":
             continue
-        if node.name in placement.devices and node.name not in placement.clone:
+        if node.name in capture.host:
+            homes[node.name] = [""]
+        elif node.name in placement.devices and node.name not in placement.clone:
             homes[node.name] = [placement.devices[node.name]]
         else:
-            # A result nobody reads on a device stays where its first input is, or else with the caller.
+            # What only the caller reads (a result that does not depend on a variable) stays with it.
             homes[node.name] = list(wanted.get(node.name, {"": None}))
         for edge in node.input:
             wanted.setdefault(passes.producer(edge), {}).update(dict.fromkeys(homes[node.name]))

@@ -111,3 +111,36 @@ def static(batch: Any) -> list[Any]:
 def trained_weights(model: Any) -> list[Any]:
     """Weights and optimizer state of a model as arrays."""
     return [v.numpy() for v in (*model.weights, *model.optimizer.variables)]
+
+
+def planned(
+    capture: Capture, shapes: Sequence[Any], devices: Sequence[str], request: Any, seed: int | None
+) -> tuple[StepPlacement, list[tuple[Any, str]]]:
+    """A placement as a planner returns it: variables that one op touches come together, others stay."""
+    graph = base_graph(capture, shapes)
+    units, every = _units(graph), every_ops(graph)
+    home: dict[str, str] = {}
+    for number, captured in enumerate(capture.captured):
+        unit = units.get(f"pardnn_cap_{number}")
+        if captured.variable is not None and unit is not None:
+            fixed = id(captured.variable) in request.fixed
+            if fixed or unit not in home:
+                home[unit] = captured.variable.device
+    moves = [
+        (c.variable, home[units[f"pardnn_cap_{number}"]])
+        for number, c in enumerate(capture.captured)
+        if c.variable is not None and f"pardnn_cap_{number}" in units
+    ]
+    chooser = random.Random(seed)
+    placed: dict[str, str] = {}
+    for op in graph.get_operations():
+        if op.name in every or op.type == "Placeholder" or op.name in capture.host:
+            continue
+        unit = units[op.name]
+        if unit not in home:
+            inputs = [t.op for t in op.inputs if t.op.name in placed]
+            reads = [i for i in inputs if i.type == "ReadVariableOp"] or inputs
+            natural = placed[reads[0].name] if reads else devices[0]
+            home[unit] = natural if seed is None else chooser.choice(list(devices))
+        placed[op.name] = home[unit]
+    return StepPlacement(placed), moves

@@ -1,0 +1,98 @@
+"""One captured function over the life of a run: a version for each batch shape, timed, its peaks measured."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pardnn.tensorflow import compat
+from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.place import StepPlacement
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a plan promises, by device name: bytes, and nanoseconds of one step.
+
+    `one_device_ns` is the step on one device whatever its limit; `bound_ns` no plan can beat.
+    """
+
+    algorithm: str
+    limits: dict[str, int]
+    peaks: dict[str, int]
+    any_timing_peaks: dict[str, int]
+    step_ns: int
+    bound_ns: int
+    one_device_ns: int | None
+    bytes_sent: int
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A placement, where its variables have to be, and what was promised (None: nobody planned)."""
+
+    placement: StepPlacement
+    variables: list[tuple[Any, str]]
+    prediction: Prediction | None
+
+
+@dataclass
+class Version:
+    """One captured function for one batch shape, placed."""
+
+    name: str
+    capture: Capture
+    shapes: tuple[Any, ...]
+    fetch_bytes: int
+    training: bool
+    planned: PlannedStep
+    seconds: list[float] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    measurements: int = 0
+    _call: Callable[[Sequence[Any]], list[Any]] | None = None
+    _handles: list[int] = field(default_factory=list)
+
+    def run(self, tensors: list[Any]) -> list[Any]:
+        """Run one step and note how long it took, results that come back included."""
+        begin = time.perf_counter()
+        assert self._call is not None, "bind() comes first"
+        results = self._call(tensors)
+        self.seconds.append(time.perf_counter() - begin)
+        return results
+
+    def bind(self, build: Callable[..., Callable[[Sequence[Any]], list[Any]]]) -> None:
+        """Build the function with the variables' present handles, unless it already has them."""
+        handles = [id(compat.handle_of(c.variable)) for c in self.capture.captured if c.variable is not None]
+        if self._call is None or handles != self._handles:
+            self._call = build(
+                self.capture, self.shapes, self.planned.placement, fetch_bytes=self.fetch_bytes
+            )
+            self._handles = handles
+
+    def note_peaks(self, peaks: Sequence[int]) -> None:
+        """Take measured peaks, by worker, of the calls since the last reset."""
+        before = self.peaks or [0] * len(peaks)
+        self.peaks = [max(pair) for pair in zip(before, peaks, strict=True)]
+        self.measurements += 1
+
+    def median_s(self) -> float | None:
+        """Median seconds of a step, without the first two, which also set the function up on the workers."""
+        return statistics.median(self.seconds[2:] or self.seconds) if self.seconds else None
+
+
+def signature(tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Static shapes of given tensors, the key of a version."""
+    return tuple(tuple(t.shape) for t in tensors)
+
+
+def assigns_trainable(capture: Capture) -> bool:
+    """Whether the function updates a trainable variable, so that its plan decides where variables live."""
+    from pardnn.tensorflow import passes
+
+    trainable = {
+        c.placeholder for c in capture.captured if c.variable is not None and c.variable.trainable
+    }
+    return bool(passes.assigned(capture.graph_def, trainable))

@@ -1,0 +1,88 @@
+"""What a run tells at its end: promised against measured, as a table for people and as data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pardnn.tensorflow.steps import Prediction, Version
+
+_MIB = 1024 * 1024
+
+
+def main_version(versions: Sequence[Version]) -> Version | None:
+    """The version a run is about: the training step with most time spent, or planned but not run."""
+    planned = [v for v in versions if v.planned.prediction is not None]
+    return max(planned, key=lambda v: (v.training, sum(v.seconds)), default=None)
+
+
+def table(versions: Sequence[Version], device_strings: Sequence[str]) -> str:
+    """Lines for a terminal about the run's training step; empty if nothing was planned."""
+    version = main_version(versions)
+    if version is None or version.planned.prediction is None:
+        return ""
+    promised = version.planned.prediction
+    rows = [["device", "limit MiB", "predicted peak", "measured peak"]]
+    for number, device in enumerate(promised.peaks):
+        measured = f"{version.peaks[number] / _MIB:.1f}" if number < len(version.peaks) else "-"
+        rows.append(
+            [
+                device,
+                f"{promised.limits[device] / _MIB:.0f}",
+                f"{promised.peaks[device] / _MIB:.1f}",
+                measured,
+            ]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [f"pardnn: {version.name}, plan by {promised.algorithm}"]
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells))
+    lines.append("  " + _step_line(version, promised))
+    return "\n".join(lines) + "\n"
+
+
+def _step_line(version: Version, promised: Prediction) -> str:
+    measured = version.median_s()
+    parts = [f"step {_ms(promised.step_ns)} predicted"]
+    parts.append(f"{measured * 1e3:.1f} ms measured" if measured is not None else "not run")
+    if promised.one_device_ns is not None:
+        parts.append(f"{_ms(promised.one_device_ns)} on one device")
+    parts.append(f"no plan below {_ms(promised.bound_ns)}")
+    parts.append(f"{promised.bytes_sent / _MIB:.1f} MiB sent")
+    return ", ".join(parts)
+
+
+def _ms(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e6:.1f} ms"
+
+
+def report(versions: Sequence[Version], device_strings: Sequence[str]) -> dict[str, Any]:
+    """The same as plain data: one entry for each function and batch shape, the table's first."""
+    main = main_version(versions)
+    ordered = sorted(versions, key=lambda v: v is not main)
+    return {"devices": list(device_strings), "functions": [_entry(v) for v in ordered]}
+
+
+def _entry(version: Version) -> dict[str, Any]:
+    promised = version.planned.prediction
+    entry: dict[str, Any] = {
+        "name": version.name,
+        "training": version.training,
+        "shapes": [list(shape) for shape in version.shapes],
+        "steps": len(version.seconds),
+        "measured_step_s": version.median_s(),
+        "measured_peak_bytes": list(version.peaks),
+    }
+    if promised is not None:
+        entry.update(
+            algorithm=promised.algorithm,
+            limit_bytes=list(promised.limits.values()),
+            predicted_peak_bytes=list(promised.peaks.values()),
+            any_timing_peak_bytes=list(promised.any_timing_peaks.values()),
+            predicted_step_s=promised.step_ns / 1e9,
+            bound_step_s=promised.bound_ns / 1e9,
+            one_device_step_s=None if promised.one_device_ns is None else promised.one_device_ns / 1e9,
+            bytes_sent=promised.bytes_sent,
+        )
+    return entry
