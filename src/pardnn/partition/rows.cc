@@ -6,7 +6,7 @@
 
 #include "pardnn/base/error.h"
 #include "pardnn/partition/best.h"
-#include "pardnn/partition/bound.h"
+#include "pardnn/plan/bound.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/one_device.h"
