@@ -223,6 +223,7 @@ class Reader {
     const char* sign = take().data();
     for (std::string_view word = peek(); !word.empty() && !is_attribute(word); word = peek()) {
       take();
+      if (word == "<") refuse(word.data(), "< behind >", "inputs before outputs");
       op_.outputs.push_back(PdgWords::output(word));
       op_.outputs.back().place = place(word);
     }
