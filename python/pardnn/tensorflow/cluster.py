@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pardnn.errors import UsageError
 from pardnn.tensorflow import loopback
 from pardnn.tensorflow.processes import (
     AnyWorker,
@@ -41,7 +42,7 @@ _FOLDER_PREFIX = "pardnn-workers-"
 _LOG = logging.getLogger(__name__)
 
 
-class ClusterError(RuntimeError):
+class ClusterError(UsageError):
     """The workers cannot be had; the message is meant for the user."""
 
 
@@ -78,7 +79,9 @@ class Cluster:
         addresses: Sequence[str] = (),
         limited: bool = True,
     ) -> Cluster:
-        """Starts ``devices`` workers and returns at once, while they import TensorFlow.
+        """Starts ``devices`` workers; ``connect`` waits until they are ready.
+
+        Started before TensorFlow has run anything in this process, they are ready at once.
 
         ``memory``: bytes per worker (one number for all, or one each), rounded down to whole MiB;
         None means no limit. ``limited=False`` keeps the numbers as what plans have to respect and
@@ -93,31 +96,49 @@ class Cluster:
         _remove_stale_folders()
         cluster = cls(limits, threads, addresses)
         atexit.register(cluster.stop)
-        started = threading.Event()
+        options = [WorkerOptions(m if limited else None, threads, not addresses) for m in limits]
+        try:
+            if threading.current_thread() is threading.main_thread():
+                cluster._start_all(options)
+            else:
+                cluster._start_all_in_a_lasting_thread(options)
+        except (OSError, WorkerError) as error:
+            cluster.stop()
+            raise ClusterError(f"the workers cannot be started: {error}") from None
+        return cluster
+
+    def _start_all(self, options: Sequence[WorkerOptions]) -> None:
+        fork = False
+        if not self._addresses:
+            import tensorflow  # noqa: F401  the workers inherit the import
+
+            from pardnn.tensorflow import compat_state
+
+            fork = hasattr(os, "fork") and not compat_state.tensorflow_is_running()
+        for number, each in enumerate(options):
+            self._workers.append(self._start_one(number, each, fork=fork))
+
+    def _start_all_in_a_lasting_thread(self, options: Sequence[WorkerOptions]) -> None:
+        """The kernel ends a worker with the thread that started it, and the caller's may be short."""
+        done = threading.Event()
         failed: list[BaseException] = []
 
         def keep() -> None:
-            # Workers end with the thread that started them, so it lives as long as they should.
             try:
-                for number, limit in enumerate(limits):
-                    options = WorkerOptions(limit if limited else None, threads, not addresses)
-                    cluster._workers.append(cluster._start_one(number, options))
+                self._start_all(options)
             except BaseException as error:  # noqa: BLE001  handed to the thread that waits
                 failed.append(error)
-            started.set()
-            if not failed:
-                cluster._stopped.wait()
+            done.set()
+            self._stopped.wait()
 
         threading.Thread(target=keep, name="pardnn-keep", daemon=True).start()
-        started.wait()
+        done.wait()
         if failed:
-            cluster.stop()
-            raise ClusterError(str(failed[0])) from None
-        return cluster
+            raise failed[0]
 
-    def _start_one(self, number: int, options: WorkerOptions) -> AnyWorker:
+    def _start_one(self, number: int, options: WorkerOptions, *, fork: bool) -> AnyWorker:
         if not self._addresses:
-            return LocalWorker(number, options, self._folder)
+            return LocalWorker(number, options, self._folder, fork=fork)
         host, _, port = self._addresses[number].rpartition(":")
         return RemoteWorker(number, options, host, int(port))
 
@@ -140,7 +161,7 @@ class Cluster:
         tf.config.threading.set_intra_op_parallelism_threads(self._threads)
         tf.config.threading.set_inter_op_parallelism_threads(self._threads)
         host = _own_address(self._addresses[0]) if self._addresses else "127.0.0.1"
-        for attempt in range(_PORT_ATTEMPTS):
+        for _ in range(_PORT_ATTEMPTS):
             port = loopback.free_port()
             spec = tf.train.ClusterSpec({"chief": [f"{host}:{port}"], "worker": workers})
             try:

@@ -11,12 +11,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from pardnn.tensorflow import control
+from pardnn.tensorflow import control, worker
 from pardnn.tensorflow.worker import FIRST_REGION_BYTES, MIB
 
 LONGEST_LOG_BYTES = 1 << 20
@@ -24,6 +26,7 @@ _KEPT_LOG_BYTES = 1 << 16
 START_TIMEOUT_S = 180.0
 # The allocator keeps 8 bytes of its own for every 256 of a region, so this costs 128 MiB.
 _UNLIMITED_REGION_BYTES = 4 << 30
+_reaping = threading.Lock()
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -75,14 +78,61 @@ class AnyWorker(Protocol):
     def bound_log(self) -> None: ...
 
 
+class _Forked:
+    """A worker forked off this process, with the calls of subprocess.Popen that are needed."""
+
+    def __init__(
+        self, configuration: dict[str, Any], environment: dict[str, str], log: int
+    ) -> None:
+        end_of_input, input_ = os.pipe()
+        self.returncode: int | None = None
+        self.stdin = os.fdopen(input_, "wb")
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                status = worker.forked(configuration, environment, log, end_of_input)
+            except BaseException:  # noqa: BLE001  nothing of the chief may run in this process
+                traceback.print_exc(file=sys.__stderr__)
+            finally:
+                os._exit(status)
+        os.close(end_of_input)
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal, or None while it runs."""
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """The exit status, once there is one."""
+        return self._wait(0)
+
+    def kill(self) -> None:
+        """Ends it, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, options: int) -> int | None:
+        with _reaping:
+            if self.returncode is None:
+                try:
+                    pid, status = os.waitpid(self.pid, options)
+                except ChildProcessError:  # the script waited for all its children, ours too
+                    self.returncode = 0
+                else:
+                    self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+
 class LocalWorker:
     """A worker process of this machine, started at once and dead at the latest with its starter.
 
     Must be made by a thread that lives as long as the worker should: the kernel ends a worker
-    with the thread that started it.
+    with the thread that started it. ``fork``: make it from this process, in which TensorFlow must
+    be imported and must not have run anything; else a new Python is started, which takes as long
+    as importing TensorFlow does.
     """
 
-    def __init__(self, number: int, options: WorkerOptions, folder: Path) -> None:
+    def __init__(self, number: int, options: WorkerOptions, folder: Path, *, fork: bool) -> None:
         self.number = number
         self.name = f"worker {number}"
         self._socket = str(folder / f"{number}.socket")
@@ -95,25 +145,12 @@ class LocalWorker:
             "control": self._socket,
             "parent": os.getpid(),
         }
-        environment = {**os.environ, **options.environment()}
-        # The script's own settings for the chief must not reach the workers' plumbing.
-        environment["PYTHONPATH"] = os.pathsep.join(
-            part for part in (os.environ.get("PYTHONPATH"), _PACKAGE_ROOT) if part
-        )
-        with open(self._log, "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "pardnn.tensorflow.worker"],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(configuration).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once: address() says so with the reason
+        with self._log.open("ab") as log:
+            self._process: _Forked | subprocess.Popen[bytes]
+            if fork:
+                self._process = _Forked(configuration, options.environment(), log.fileno())
+            else:
+                self._process = _spawn(configuration, options.environment(), log.fileno())
 
     @property
     def process(self) -> int:
@@ -157,8 +194,8 @@ class LocalWorker:
     def is_stopped(self) -> bool:
         """Whether somebody froze it (SIGSTOP), so that it cannot answer however long one waits."""
         try:
-            with open(f"/proc/{self._process.pid}/stat", encoding="ascii", errors="replace") as f:
-                return f.read().rpartition(")")[2].split()[0] in "Tt"
+            found = Path(f"/proc/{self._process.pid}/stat").read_text(errors="replace")
+            return found.rpartition(")")[2].split()[0] in "Tt"
         except OSError:
             return False
 
@@ -173,7 +210,7 @@ class LocalWorker:
     def last_lines(self, count: int) -> list[str]:
         """The last ``count`` lines of what it printed."""
         try:
-            with open(self._log, "rb") as log:
+            with self._log.open("rb") as log:
                 log.seek(max(0, os.fstat(log.fileno()).st_size - _KEPT_LOG_BYTES))
                 text = log.read().decode(errors="replace")
         except OSError:
@@ -184,12 +221,32 @@ class LocalWorker:
         """Keeps the end of a log that grew too long. The worker appends, so it goes on behind."""
         if self._log.stat().st_size <= LONGEST_LOG_BYTES:
             return
-        with open(self._log, "r+b") as log:
+        with self._log.open("r+b") as log:
             log.seek(-_KEPT_LOG_BYTES, os.SEEK_END)
             kept = log.read()
             log.truncate(0)
-        with open(self._log, "ab") as log:
+        with self._log.open("ab") as log:
             log.write(b"[earlier lines dropped]\n" + kept)
+
+
+def _spawn(
+    configuration: dict[str, Any], environment: dict[str, str], log: int
+) -> subprocess.Popen[bytes]:
+    path = [part for part in (os.environ.get("PYTHONPATH"), _PACKAGE_ROOT) if part]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "pardnn.tensorflow.worker"],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(path)},
+    )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(configuration).encode() + b"\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        pass  # it died at once: address() says so with the reason
+    return process
 
 
 class RemoteWorker:
@@ -249,9 +306,9 @@ class RemoteWorker:
         """Its own host bounds it."""
 
 
-def with_log(message: str, worker: AnyWorker, count: int = 8) -> str:
+def with_log(message: str, source: AnyWorker, count: int = 8) -> str:
     """The message, and below it the last lines the worker printed, if any."""
-    lines = worker.last_lines(count)
+    lines = source.last_lines(count)
     if not lines:
         return message
     return "\n".join([f"{message}; its last lines:", *(f"  | {line}" for line in lines)])

@@ -17,6 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from pardnn.errors import Refusal
 from pardnn.tensorflow import compat_state
 from pardnn.tensorflow.cluster import Cluster
 
@@ -29,7 +30,7 @@ _DETOURS_PER_MOVE = 2
 _LOG = logging.getLogger(__name__)
 
 
-class NotEnoughMemory(RuntimeError):
+class NotEnoughMemory(Refusal):
     """The variables do not fit the workers; the message names sizes, holders and what is enough."""
 
 
@@ -46,8 +47,9 @@ def _bytes(shape: Any, dtype: Any) -> int:
 class Variables:
     """Every tf.Variable of this process that was created since ``install``, and where it is."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, values: bool = True) -> None:
         self._cluster = cluster
+        self._values = values
         self._devices = cluster.device_strings
         self._lock = threading.RLock()
         self._live: dict[int, weakref.ref[Any]] = {}
@@ -92,7 +94,9 @@ class Variables:
         size = _announced_bytes(initial, arguments)
         with self._lock:
             number = self._roomiest(size, str(arguments.get("name") or "variable"))
-        if isinstance(initial, _Initial) and initial.computes() and size >= _LARGE_BYTES:
+        if not self._values and isinstance(initial, _Initial):
+            arguments["initial_value"] = initial.untouched
+        elif isinstance(initial, _Initial) and initial.computes() and size >= _LARGE_BYTES:
             arguments["initial_value"] = lambda: _in_one_function(initial)
         with tf.device(self._devices[number]):
             variable = create(**arguments)
@@ -217,6 +221,10 @@ class _Initial:
     def __call__(self) -> Any:
         return self._initializer(self.shape, dtype=self.dtype)
 
+    def untouched(self) -> Any:
+        """A value of the right shape whose pages nobody has written: it takes no memory."""
+        return tf.raw_ops.Empty(shape=self.shape, dtype=tf.as_dtype(self.dtype), init=False)
+
     def computes(self) -> bool:
         """Whether more than one operation is behind the value. A constant is best made eagerly:
         inside a function it would be folded, which takes its bytes twice."""
@@ -254,11 +262,15 @@ def _in_one_function(initial: Callable[[], Any]) -> Any:
 _installed: Variables | None = None
 
 
-def install(cluster: Cluster) -> Variables:
-    """Creates all further variables of this process on the cluster's workers."""
+def install(cluster: Cluster, *, values: bool = True) -> Variables:
+    """Creates all further variables of this process on the cluster's workers.
+
+    With ``values=False`` they get memory that is never touched instead of initial values, so that
+    a model larger than this machine can be looked at.
+    """
     global _installed
     uninstall()
-    _installed = Variables(cluster)
+    _installed = Variables(cluster, values=values)
     _installed.install()
     return _installed
 

@@ -1,7 +1,7 @@
 """The main program of a worker: one TensorFlow gRPC server whose allocator keeps a memory limit.
 
-Workers on this machine are started by the chief, read their configuration from standard input and
-end with the chief, whatever ends it. For another host, a user starts there
+Workers on this machine are started by the chief and end with the chief, whatever ends it. For
+another host, a user starts there
 
     python -m pardnn.tensorflow.worker --listen HOST:PORT
 
@@ -27,6 +27,7 @@ MIB = 1 << 20
 # The allocator opens one region of this size for small tensors before the large one.
 FIRST_REGION_BYTES = 2 * MIB
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 _SIGNED_UP_LATE = 3
 
 
@@ -36,12 +37,39 @@ def main(arguments: list[str]) -> int:
         from pardnn.tensorflow import remote
 
         return remote.main(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group
     configuration = json.loads(sys.stdin.readline())
+    return serve(configuration)
+
+
+def serve(configuration: dict[str, Any]) -> int:
+    """Is the worker that ``configuration`` describes until the chief ends; see ``Worker``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group
     if not _die_with(configuration["parent"]):
         return _SIGNED_UP_LATE
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     return Worker(configuration).run()
+
+
+def forked(
+    configuration: dict[str, Any], environment: dict[str, str], log: int, input_: int
+) -> int:
+    """What a process does that the chief forked off itself, TensorFlow imported but untouched.
+
+    Such a worker is there in a tenth of a second. ``log`` and ``input_`` are open files: for what
+    it prints, and the pipe whose end is the chief's end.
+    """
+    for target, source in ((0, input_), (1, log), (2, log)):
+        os.dup2(source, target)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX") if sys.platform != "linux" else _highest_file() + 1)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    os.environ.update(environment)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pardnn-worker")
+    return serve(configuration)
+
+
+def _highest_file() -> int:
+    return max(int(name) for name in os.listdir("/proc/self/fd"))
 
 
 def _die_with(parent: int) -> bool:
