@@ -1,10 +1,11 @@
 """Runs a TensorFlow script unedited in one process, the reference that a placed run must equal.
 
-    python ordinary.py [--defaults] [--peak] [--json-out F] script.py args...
+    python ordinary.py [--defaults] [--peak | --memory MIB] [--json-out F] script.py args...
 
 The script runs as `__main__` with TensorFlow's graph rewriter off and one thread of each kind, so
-that two runs give the same bits; `--defaults` leaves every setting as TensorFlow has it. Tests
-call `run`, which does the same in a process of its own.
+that two runs give the same bits; `--defaults` leaves every setting as TensorFlow has it. With
+`--memory` TensorFlow's own allocator refuses more than so many MiB. Tests call `run`, which does
+the same in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-# More than any script here needs. The region is reserved, not touched: it costs no memory.
-REGION_BYTES = 6 << 30
-LIMIT_MIB = 16 << 10
+MIB = 1 << 20
+# More than any script here needs; reserved, not touched, it costs next to no memory.
+AMPLE_MIB = 4 << 10
+# The allocator opens a first region of this size before it can be asked for a large one.
+FIRST_REGION_MIB = 2
 
 
 def read_record(line: str) -> dict[str, Any] | None:
@@ -78,10 +81,12 @@ class OrdinaryRun:
     `records` are the JSON objects the script printed and `losses` the values of "loss" among them;
     `first_loss_s` is the time from the start of the process to the first of these, `step_s` the
     median between two of them (None with fewer than three); `peak_bytes` the most that tensors and
-    variables took at one moment (None unless it was asked for).
+    variables took at one moment (None unless it was asked for); `error` the type and message of the
+    exception that ended the script (None if none did).
     """
 
     status: int
+    error: str | None
     records: list[dict[str, Any]]
     losses: list[float]
     seconds: float
@@ -97,6 +102,7 @@ def run(
     args: Sequence[str] = (),
     *,
     peak: bool = False,
+    memory_mib: int | None = None,
     defaults: bool = False,
     cwd: pathlib.Path | str | None = None,
     env: Mapping[str, str] | None = None,
@@ -109,7 +115,9 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder, "run.json")
         command = [sys.executable, __file__, "--json-out", str(result)]
-        command += ["--peak"] * peak + ["--defaults"] * defaults + [str(script), *args]
+        command += ["--peak"] * peak + ["--defaults"] * defaults
+        command += [] if memory_mib is None else ["--memory", str(memory_mib)]
+        command += [str(script), *args]
         done = subprocess.run(
             command, cwd=cwd, env=env, timeout=timeout_s, capture_output=True, text=True
         )
@@ -119,64 +127,68 @@ def run(
     return OrdinaryRun(**fields, stdout=done.stdout, stderr=done.stderr)
 
 
-def prepare_environment(peak: bool) -> None:
+def prepare_environment(memory_mib: int | None) -> None:
     """Sets what TensorFlow reads while it is imported."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if peak:
-        # The default allocator counts only tensors of 256 KiB and more; this one counts all.
+    if memory_mib is not None:
+        # This allocator has a limit, and counts all tensors; the default one only large ones.
         os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "1"
-        os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(LIMIT_MIB)
+        os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(memory_mib)
 
 
-def prepare_tensorflow(peak: bool, defaults: bool) -> Any:
-    """Imports TensorFlow and makes its results repeatable."""
+def prepare_tensorflow(memory_mib: int | None, defaults: bool) -> Any:
+    """Imports TensorFlow and makes its results and its use of memory repeatable."""
     import tensorflow as tf
 
     if not defaults:
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    if peak:
+    if memory_mib is not None:
         # One region from the start: in several, chunks that are not split inflate the peak.
         with tf.device("CPU:0"):
-            tf.raw_ops.Empty(shape=[REGION_BYTES // 4], dtype=tf.float32, init=False)
+            region = (memory_mib - FIRST_REGION_MIB) * MIB
+            tf.raw_ops.Empty(shape=[region // 4], dtype=tf.float32, init=False)
         tf.config.experimental.reset_memory_stats("CPU:0")
     return tf
 
 
-def run_script(script: str, args: Sequence[str]) -> int:
-    """Runs a script as `python script args` would, and returns the status that would end with."""
+def run_script(script: str, args: Sequence[str]) -> tuple[int, str | None]:
+    """Runs a script as `python script args` would; returns its exit status and its exception."""
     sys.argv = [script, *args]
     sys.path[0] = str(pathlib.Path(script).resolve().parent)
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):
-            return stop.code or 0
+            return stop.code or 0, None
         print(stop.code, file=sys.stderr)
-        return 1
-    except Exception:
+        return 1, None
+    except Exception as error:
         traceback.print_exc()
-        return 1
-    return 0
+        return 1, f"{type(error).__name__}: {error}"
+    return 0, None
 
 
 def main() -> int:
     start = time.perf_counter()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--defaults", action="store_true", help="TensorFlow's own settings")
-    parser.add_argument("--peak", action="store_true", help="measure the bytes of all tensors")
+    memory = parser.add_mutually_exclusive_group()
+    memory.add_argument("--peak", action="store_true", help="measure the bytes of all tensors")
+    memory.add_argument("--memory", type=int, metavar="MIB", help="limit the bytes of all tensors")
     parser.add_argument("--json-out", type=pathlib.Path, help="where the result is written")
     parser.add_argument("script")
     parser.add_argument("args", nargs=argparse.REMAINDER)
     options = parser.parse_args()
 
-    prepare_environment(options.peak)
-    tf = prepare_tensorflow(options.peak, options.defaults)
+    memory_mib = AMPLE_MIB if options.peak else options.memory
+    prepare_environment(memory_mib)
+    tf = prepare_tensorflow(memory_mib, options.defaults)
     output = RecordingOutput(sys.stdout, start)
     sys.stdout = output
     try:
-        status = run_script(options.script, options.args)
+        status, error = run_script(options.script, options.args)
     finally:
         sys.stdout = output.onward
     peak = tf.config.experimental.get_memory_info("CPU:0")["peak"] if options.peak else None
@@ -185,6 +197,7 @@ def main() -> int:
     gaps = [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
     result = OrdinaryRun(
         status=status,
+        error=error,
         records=output.records,
         losses=[record["loss"] for record in output.records if "loss" in record],
         seconds=time.perf_counter() - start,
