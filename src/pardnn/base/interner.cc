@@ -1,6 +1,7 @@
 #include "pardnn/base/interner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 
@@ -28,7 +29,9 @@ std::size_t Interner::slot_of(std::string_view text, std::uint32_t hash) const {
 }
 
 std::uint32_t Interner::intern(std::string_view text) {
-  if ((texts_.size() + 1) * 4 > slots_.size() * 3) grow();
+  if ((texts_.size() + 1) * 4 > slots_.size() * 3) {
+    resize(slots_.empty() ? 16 : slots_.size() * 2);
+  }
   const std::uint32_t hash = hash_of(text);
   Slot& slot = slots_[slot_of(text, hash)];
   if (slot.number_plus_one == 0) {
@@ -58,8 +61,14 @@ std::string_view Interner::keep(std::string_view text) {
   return kept;
 }
 
-void Interner::grow() {
-  std::vector<Slot> old(slots_.empty() ? 16 : slots_.size() * 2);
+void Interner::reserve(std::size_t texts) {
+  texts_.reserve(texts);
+  const std::size_t slots = std::bit_ceil(texts * 4 / 3 + 1);
+  if (slots > slots_.size()) resize(slots);
+}
+
+void Interner::resize(std::size_t slots) {
+  std::vector<Slot> old(slots);
   old.swap(slots_);
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {

@@ -13,6 +13,7 @@ namespace pardnn {
 // Texts lie in blocks that never move, so a view of one lives as long as the interner.
 class Interner {
  public:
+  void reserve(std::size_t texts);
   std::uint32_t intern(std::string_view text);
   std::optional<std::uint32_t> find(std::string_view text) const;
   std::string_view operator[](std::uint32_t number) const { return texts_[number]; }
@@ -27,7 +28,7 @@ class Interner {
 
   std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
   std::string_view keep(std::string_view text);
-  void grow();
+  void resize(std::size_t slots);
 
   std::vector<Slot> slots_;  // a power of two, at most three quarters in use
   std::vector<std::string_view> texts_;

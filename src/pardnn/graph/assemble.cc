@@ -102,6 +102,7 @@ class GraphAssembler {
 
   void add_ops() {
     op_of_record_.resize(order_.size());
+    graph_->op_keys_.reserve(order_.size());
     graph_->ops_.reserve(order_.size());
     graph_->tensors_.reserve(draft_.outputs.size());
     graph_->origins_.reserve(draft_.outputs.size());
@@ -164,7 +165,7 @@ class GraphAssembler {
     }
     graph_->inputs_.close();
     std::ranges::sort(controls_);
-    controls_.erase(std::ranges::unique(controls_).begin(), controls_.end());
+    controls_.erase(std::unique(controls_.begin(), controls_.end()), controls_.end());
     for (const OpId before : controls_) graph_->controls_.add(before);
     graph_->controls_.close();
   }

@@ -78,7 +78,7 @@ Pins sorted(const GraphDraft& draft, Pins pins, SourcePlace place) {
   for (std::vector<std::string>* names : {&pins.on, &pins.avoid}) {
     for (const std::string& name : *names) check_text(draft, name, "name of a device", place);
     std::ranges::sort(*names);
-    names->erase(std::ranges::unique(*names).begin(), names->end());
+    names->erase(std::unique(names->begin(), names->end()), names->end());
   }
   return pins;
 }
@@ -156,6 +156,15 @@ GraphBuilder::GraphBuilder(std::string source) : draft_(std::make_unique<GraphDr
 }
 
 GraphBuilder::~GraphBuilder() = default;
+
+void GraphBuilder::reserve(std::size_t ops) {
+  draft_->keys.reserve(ops);
+  draft_->meanings.reserve(ops);
+  draft_->ops.reserve(ops);
+  draft_->inputs.reserve(3 * ops);
+  draft_->outputs.reserve(ops + ops / 4);
+  draft_->costs.reserve(ops);
+}
 
 void GraphBuilder::about(std::string key, std::string value) {
   about({{std::move(key), std::move(value)}});

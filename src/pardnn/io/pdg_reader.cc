@@ -42,6 +42,7 @@ class Reader {
   std::shared_ptr<const Graph> run() {
     try {
       first_line();
+      builder_.reserve(static_cast<std::size_t>(std::ranges::count(rest_, '\n')));
       while (next_line()) record();
     } catch (const PdgFault& fault) {
       refuse(fault.at, fault.found, fault.expected);
