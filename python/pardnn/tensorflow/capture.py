@@ -77,8 +77,11 @@ class Capture:
         return self._hash
 
     def pack(self, flat: list[Any]) -> Any:
-        """The result as the traced function would have returned it."""
-        return tf.nest.pack_sequence_as(self.structure, flat, expand_composites=True)
+        """The result as the traced function would have returned it; None is no tensor and stays None."""
+        tensors = iter(flat)
+        leaves = tf.nest.flatten(self.structure, expand_composites=True)
+        filled = [None if leaf is None else next(tensors) for leaf in leaves]
+        return tf.nest.pack_sequence_as(self.structure, filled, expand_composites=True)
 
 
 def capture_function(

@@ -272,23 +272,43 @@ FUNCTIONAL_OPS = frozenset(
 )
 
 
-def attributes_of(node_def: Any, op_def: Any) -> tuple[Any, ...]:
+def node_def(kind: str, types: dict[str, Any]) -> Any:
+    """A NodeDef of type `kind` whose attributes are types."""
+    node = tf.compat.v1.NodeDef(op=kind)
+    for name, dtype in types.items():
+        node.attr[name].type = dtype.as_datatype_enum
+    return node
+
+
+def bare_node(node: Any) -> bytes:
+    """A NodeDef as bytes, without name, inputs and device: equal ops give equal bytes."""
+    bare = tf.compat.v1.NodeDef()
+    bare.CopyFrom(node)
+    bare.ClearField("name")
+    bare.ClearField("input")
+    bare.ClearField("device")
+    bare.ClearField("experimental_debug_info")
+    for name in [name for name in bare.attr if name.startswith("_")]:
+        del bare.attr[name]
+    return bytes(bare.SerializeToString(deterministic=True))
+
+
+def attributes_of(node_def: Any) -> tuple[Any, ...]:
     """Names and values of an op's attributes, alternating, as eager execution takes them (TF 2.21)."""
     result: list[Any] = []
-    for attribute in op_def.attr:
-        if attribute.name not in node_def.attr:
+    for attribute, value in sorted(node_def.attr.items()):
+        if attribute.startswith("_"):
             continue
-        value = node_def.attr[attribute.name]
         kind = value.WhichOneof("value")
         if kind == "list":
             parts = value.list
             field = next((name for name, items in parts.ListFields() if len(items)), None)
             items = [] if field is None else list(getattr(parts, field))
-            result += [attribute.name, [_shape(i) for i in items] if field == "shape" else items]
+            result += [attribute, [_shape(i) for i in items] if field == "shape" else items]
         elif kind == "shape":
-            result += [attribute.name, _shape(value.shape)]
+            result += [attribute, _shape(value.shape)]
         elif kind is not None:
-            result += [attribute.name, getattr(value, kind)]
+            result += [attribute, getattr(value, kind)]
     return tuple(result)
 
 
@@ -296,13 +316,13 @@ def _shape(proto: Any) -> list[int] | None:
     return None if proto.unknown_rank else [d.size for d in proto.dim]
 
 
-def run_op(node_def: Any, op_def: Any, inputs: Sequence[Any], outputs: int) -> list[Any]:
+def run_op(node_def: Any, inputs: Sequence[Any], outputs: int) -> list[Any]:
     """Run one kernel eagerly on this process's CPU (TF 2.21: execute.execute through the eager context)."""
     from tensorflow.python.eager import context, execute
 
     with tf.init_scope(), tf.device("/device:CPU:0"):
         found = execute.execute(
-            node_def.op.encode(), outputs, list(inputs), attributes_of(node_def, op_def), context.context()
+            node_def.op.encode(), outputs, list(inputs), attributes_of(node_def), context.context()
         )
     return list(found) if isinstance(found, (list, tuple)) else []
 

@@ -298,19 +298,22 @@ def users_of(graph_def: Any, placeholders: set[str]) -> frozenset[str]:
     return frozenset(users)
 
 
-def assigned(graph_def: Any, placeholders: set[str]) -> set[str]:
-    """Those of `placeholders` (of variables) that some node at the top level updates."""
+def updated(graph_def: Any, placeholders: set[str]) -> set[str]:
+    """Those of `placeholders` (of variables) that nodes at the top level both read and assign."""
     origin = {name: name for name in placeholders}
-    found: set[str] = set()
+    assigned, read = set[str](), set[str]()
     for node in in_topological_order(graph_def.node):
         data = [producer(edge) for edge in node.input if not is_control(edge)]
-        if not data or data[0] not in origin:
-            continue
-        if node.op in ("Identity", "Switch"):
-            origin[node.name] = origin[data[0]]
-        elif node.op.startswith(("Assign", "Resource")) and node.op != "ResourceGather":
-            found.add(origin[data[0]])
-    return found
+        for name in data:
+            if name not in origin:
+                continue
+            if node.op in ("Identity", "Switch"):
+                origin[node.name] = origin[name]
+            elif node.op.startswith(("Assign", "Resource")) and node.op != "ResourceGather":
+                assigned.add(origin[name])
+            else:
+                read.add(origin[name])
+    return assigned & read
 
 
 def rename_functions(graph_def: Any, names: Mapping[str, str]) -> None:

@@ -143,7 +143,7 @@ class Engine:
                 return old
             self._leave(self._current)
             self._current = None
-            training = steps.assigns_trainable(capture)
+            training = steps.trains(capture)
             planned = self._planner.plan(name, capture, shapes, self._request(capture, training))
             version = Version(name, capture, shapes, fetch_bytes, training, planned)
             self._versions.append(version)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pardnn.tensorflow import compat
+from pardnn.tensorflow import compat, passes
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.place import StepPlacement
 
@@ -88,11 +88,9 @@ def signature(tensors: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(tuple(t.shape) for t in tensors)
 
 
-def assigns_trainable(capture: Capture) -> bool:
-    """Whether the function updates a trainable variable, so that its plan decides where variables live."""
-    from pardnn.tensorflow import passes
-
+def trains(capture: Capture) -> bool:
+    """Whether the function reads and updates a trainable variable, so that its plan decides where variables live."""
     trainable = {
         c.placeholder for c in capture.captured if c.variable is not None and c.variable.trainable
     }
-    return bool(passes.assigned(capture.graph_def, trainable))
+    return bool(passes.updated(capture.graph_def, trainable))

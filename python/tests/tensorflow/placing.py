@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import keras
-import numpy as np
 import tensorflow as tf
 
-from pardnn.tensorflow import passes
-from pardnn.tensorflow.capture import Capture, capture_function
-from pardnn.tensorflow.place import StepPlacement, base_graph, place
+from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.place import StepPlacement, base_graph
 
 LIVE: list[Any] = []
 
@@ -33,7 +30,7 @@ def variables_on(devices: Sequence[str], seed: int = 0) -> Iterator[list[Any]]:
         yield LIVE
 
 
-def _units(graph: Any, loops_with_everything: bool = True) -> dict[str, str]:
+def _units(graph: Any) -> dict[str, str]:
     """Ops that must share a device: users of one resource or tensor list."""
     parent: dict[str, str] = {}
 
@@ -48,18 +45,6 @@ def _units(graph: Any, loops_with_everything: bool = True) -> dict[str, str]:
             if tensor.dtype in (tf.resource, tf.variant):
                 parent[find(op.name)] = find(tensor.op.name)
     return {name: find(name) for name in list(parent)}
-
-
-def group_conflicts(capture: Capture, shapes: Sequence[Any]) -> list[list[Any]]:
-    """Sets of variables that one op touches (a loop): they must share a device."""
-    graph = base_graph(capture, shapes)
-    units = _units(graph)
-    together: dict[str, list[Any]] = {}
-    for number, captured in enumerate(capture.captured):
-        name = f"pardnn_cap_{number}"
-        if captured.variable is not None and name in units:
-            together.setdefault(units[name], []).append(captured.variable)
-    return [v for v in together.values() if len(v) > 1]
 
 
 def every_ops(graph: Any) -> set[str]:
@@ -78,39 +63,16 @@ def every_ops(graph: Any) -> set[str]:
     return every
 
 
-def placement_of(
-    capture: Capture, shapes: Sequence[Any], devices: Sequence[str], seed: int | None = None
-) -> StepPlacement:
-    """Ops where their variable is; the others at random by `seed`, or with their first placed input."""
-    graph = base_graph(capture, shapes)
-    units, every = _units(graph), every_ops(graph)
-    home: dict[str, str] = {}
-    for number, captured in enumerate(capture.captured):
-        if captured.variable is not None and f"pardnn_cap_{number}" in units:
-            home.setdefault(units[f"pardnn_cap_{number}"], captured.variable.device)
-    chooser = random.Random(seed)
-    placed: dict[str, str] = {}
-    for op in graph.get_operations():
-        if op.name in every or op.type == "Placeholder":
-            continue
-        unit = units[op.name]
-        if unit not in home:
-            inputs = [t.op for t in op.inputs if t.op.name in placed]
-            reads = [i for i in inputs if i.type == "ReadVariableOp"] or inputs
-            natural = placed[reads[0].name] if reads else devices[0]
-            home[unit] = natural if seed is None else chooser.choice(list(devices))
-        placed[op.name] = home[unit]
-    return StepPlacement(placed)
-
-
 def static(batch: Any) -> list[Any]:
     """Static shapes of a batch, flattened."""
     return [t.shape for t in tf.nest.flatten(batch)]
 
 
-def trained_weights(model: Any) -> list[Any]:
-    """Weights and optimizer state of a model as arrays."""
-    return [v.numpy() for v in (*model.weights, *model.optimizer.variables)]
+def move(variable: Any, device: str) -> None:
+    """Bring a variable to another device; the object stays the same."""
+    with tf.device(device):
+        fresh = tf.Variable(variable.read_value(), trainable=False, shape=variable.shape)
+    variable._handle = fresh._handle
 
 
 def planned(
