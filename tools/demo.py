@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Shows the main job: a transformer too large for one memory-limited worker trains over several.
+
+`make demo` runs it. Three runs of the same unedited script: in one process that TensorFlow's own
+allocator limits, which fails; in one process without a limit, for the losses that are right; and
+through `pardnn run` over workers of that same limit. What is seen goes to stdout, and as data to
+build/demo.json. The exit status is 0 only if the limited process failed for lack of memory and the
+workers gave the same losses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "examples" / "transformer_dropout.py"
+ORDINARY = ROOT / "tests" / "end_to_end" / "tensorflow" / "ordinary.py"
+SIZES = ["--epochs", "1", "--steps", "12", "--batch", "4", "--length", "128", "--vocabulary", "512"]
+SIZES += ["--width", "512", "--heads", "16", "--layers", "4"]
+WORKERS = 4
+LIMIT_MIB = 120
+MIB = 1 << 20
+# A run takes well under a minute on two free cores; this ends one that hangs.
+TIMEOUT_S = 600
+
+
+class Run:
+    """A program that was started: its output line by line, its status, and the end of its log."""
+
+    def __init__(self, name: str, command: list[str], folder: pathlib.Path) -> None:
+        self.log = folder / f"{name}.log"
+        self.start = time.perf_counter()
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self.alarm = threading.Timer(TIMEOUT_S, self.process.kill)
+        self.alarm.start()
+
+    def lines(self) -> Iterator[str]:
+        assert self.process.stdout is not None
+        yield from self.process.stdout
+
+    def end(self) -> int:
+        """Waits for the program; its exit status."""
+        for _ in self.lines():
+            pass
+        status = self.process.wait()
+        self.alarm.cancel()
+        return status
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def last_words(self) -> str:
+        return "".join(f"    {line}\n" for line in self.log.read_text().splitlines()[-15:])
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def mib(number: float) -> str:
+    return f"{number / MIB:.0f} MiB"
+
+
+def losses_of(lines: Iterator[str]) -> Iterator[float]:
+    """The value of "loss" on each line that is a JSON object which has one."""
+    for line in lines:
+        if line.startswith("{"):
+            record = json.loads(line)
+            if "loss" in record:
+                yield record["loss"]
+
+
+def start_ordinary(name: str, options: list[str], folder: pathlib.Path) -> Run:
+    result = folder / f"{name}.json"
+    result.unlink(missing_ok=True)
+    command = [sys.executable, str(ORDINARY), *options, "--json-out", str(result)]
+    return Run(name, [*command, str(SCRIPT), *SIZES], folder)
+
+
+def start_placed(folder: pathlib.Path, limit_mib: int, workers: int) -> Run:
+    (folder / "placed.json").unlink(missing_ok=True)
+    program = str(pathlib.Path(sys.executable).parent / "pardnn-run")
+    options = ["--devices", str(workers), "--memory", f"{limit_mib}MiB"]
+    options += ["--json-out", str(folder / "placed.json")]
+    return Run("placed", [program, *options, str(SCRIPT), *SIZES], folder)
+
+
+def out_of_memory(error: str | None) -> str | None:
+    """The framework's own sentence about the memory it could not have, if that was the error."""
+    if error is None or not error.startswith("ResourceExhaustedError"):
+        return None
+    said = [line.strip() for line in error.splitlines() if "OOM when allocating" in line]
+    return f"ResourceExhaustedError: {said[0]}" if said else error.splitlines()[0]
+
+
+def show_one_process(run: Run, folder: pathlib.Path, limit_mib: int) -> dict[str, Any]:
+    """Tells how the run in one limited process ended."""
+    status = run.end()
+    result = json.loads((folder / "limited.json").read_text())
+    error = out_of_memory(result["error"])
+    say(f"One process, TensorFlow's allocator limited to {limit_mib} MiB:")
+    say(f"    {error}" if error else f"    did not run out of memory, status {status}")
+    if error is None:
+        say(run.last_words())
+    say(f"    after {len(result['losses'])} steps, exit status {status}\n")
+    return {
+        "limit_bytes": limit_mib * MIB,
+        "status": status,
+        "error": error,
+        "losses": result["losses"],
+    }
+
+
+def show_ordinary(run: Run, folder: pathlib.Path) -> dict[str, Any]:
+    """Tells what the unlimited run needed; ends the demo if even that failed."""
+    status = run.end()
+    if status != 0:
+        sys.exit(f"the ordinary run failed with status {status}:\n{run.last_words()}")
+    result: dict[str, Any] = json.loads((folder / "ordinary.json").read_text())
+    say(f"The same process without a limit trains, and needs {mib(result['peak_bytes'])}.\n")
+    return {name: result[name] for name in ("losses", "peak_bytes", "step_s", "seconds")}
+
+
+def show_placed(run: Run, folder: pathlib.Path, right: list[float]) -> dict[str, Any]:
+    """Follows the run over several workers, each loss beside the right one."""
+    losses: list[float] = []
+    for step, loss in enumerate(losses_of(run.lines()), start=1):
+        if step == 1:
+            say(f"    first step after {run.seconds():.0f} s (start, capture, costs, plan)")
+            say(f"    {'step':>4}  {'loss, one process':>20}  {'loss, workers':>20}")
+        expected = right[step - 1] if step <= len(right) else None
+        verdict = "same bits" if loss == expected else "DIFFERENT"
+        say(f"    {step:>4}  {expected!s:>20}  {loss!s:>20}  {verdict}")
+        losses.append(loss)
+    status = run.end()
+    if status != 0:
+        say(f"    exit status {status}:\n{run.last_words()}")
+    path = folder / "placed.json"
+    functions = json.loads(path.read_text())["functions"] if path.exists() else []
+    step_entry = next((entry for entry in functions if entry["training"]), {})
+    return {"status": status, "losses": losses, "seconds": run.seconds(), **step_entry}
+
+
+def show_table(placed: dict[str, Any], ordinary: dict[str, Any]) -> None:
+    say()
+    say(f"    {'worker':>6}  {'limit':>8}  {'predicted peak':>14}  {'measured peak':>13}")
+    columns = ("limit_bytes", "predicted_peak_bytes", "measured_peak_bytes")
+    rows = zip(*(placed[column] for column in columns), strict=True)
+    for worker, (limit, predicted, measured) in enumerate(rows):
+        say(f"    {worker:>6}  {mib(limit):>8}  {mib(predicted):>14}  {mib(measured):>13}")
+    say(
+        f"    a step takes {placed['measured_step_s']:.2f} s "
+        f"({placed['predicted_step_s']:.2f} s predicted, {ordinary['step_s']:.2f} s in one process)"
+    )
+
+
+def verdict(summary: dict[str, Any], need_bytes: int) -> str:
+    took = f"in {summary['seconds']:.0f} s"
+    if not summary["passed"]:
+        return f"FAILED {took}. Data: build/demo.json, logs: build/demo/"
+    times = need_bytes / summary["limit_bytes"]
+    return (
+        f"PASSED {took}: a model that needs {times:.1f} times what a worker has was trained, "
+        "with losses equal to the last bit. Data: build/demo.json"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--memory", type=int, default=LIMIT_MIB, metavar="MIB", help="of a worker")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    folder = ROOT / "build" / "demo"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+    say(f"The script is {SCRIPT.relative_to(ROOT)}, which is plain Keras:")
+    say(f"    {' '.join(SIZES)}\n")
+    # Side by side: each of the two has one thread, and the limited one mostly waits for memory.
+    limited = start_ordinary("limited", ["--memory", str(options.memory)], folder)
+    unlimited = start_ordinary("ordinary", ["--peak"], folder)
+    one_process = show_one_process(limited, folder, options.memory)
+    ordinary = show_ordinary(unlimited, folder)
+
+    say(f"pardnn run --devices {options.workers} --memory {options.memory}MiB {SCRIPT.name} ...")
+    placed = show_placed(
+        start_placed(folder, options.memory, options.workers), folder, ordinary["losses"]
+    )
+    same = placed["losses"] == ordinary["losses"] and len(placed["losses"]) >= 10
+    if "measured_peak_bytes" in placed:
+        show_table(placed, ordinary)
+    passed = one_process["error"] is not None and placed["status"] == 0 and same
+    summary = {
+        "script": str(SCRIPT.relative_to(ROOT)),
+        "arguments": SIZES,
+        "workers": options.workers,
+        "limit_bytes": options.memory * MIB,
+        "one_process": one_process,
+        "ordinary": ordinary,
+        "placed": placed,
+        "losses_equal": same,
+        "passed": passed,
+        "seconds": time.perf_counter() - start,
+    }
+    (ROOT / "build" / "demo.json").write_text(json.dumps(summary, indent=2) + "\n")
+    say(f"\n{verdict(summary, ordinary['peak_bytes'])}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
