@@ -8,6 +8,7 @@ holds no variables or activations of the model.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import logging
 import os
 import shutil
@@ -36,6 +37,7 @@ LEAST_MEMORY_BYTES = 16 * MIB
 PROCESS_BYTES = 600 * MIB  # what a worker needs besides its tensors: TensorFlow itself
 MOST_WORKERS = 64
 _PORT_ATTEMPTS = 5
+_M_MMAP_THRESHOLD = -3
 _STALE_S = 24 * 3600.0
 _FOLDER_PREFIX = "pardnn-workers-"
 
@@ -160,6 +162,7 @@ class Cluster:
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
         tf.config.threading.set_intra_op_parallelism_threads(self._threads)
         tf.config.threading.set_inter_op_parallelism_threads(self._threads)
+        _return_freed_memory()
         host = _own_address(self._addresses[0]) if self._addresses else "127.0.0.1"
         for _ in range(_PORT_ATTEMPTS):
             port = loopback.free_port()
@@ -281,6 +284,18 @@ def _refuse_nonsense(devices: int, *, local: bool) -> None:
             f"besides its tensors, and this machine has {physical // MIB} MiB in all; "
             f"at most {physical // PROCESS_BYTES} fit"
         )
+
+
+def _return_freed_memory() -> None:
+    """Makes malloc give large blocks back to the system when they are freed.
+
+    The C library stops doing so once it has seen large blocks come and go; pieces of tensors that
+    pass through this process would then leave it growing with the model. Other C libraries than
+    GNU's have no such call and no such habit.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, MIB)
 
 
 def _own_address(other: str) -> str:

@@ -79,8 +79,8 @@ def run(options: RunOptions) -> int:
 def _start(options: RunOptions) -> Any:
     from pardnn.tensorflow.cluster import Cluster
 
-    if options.dry_run:  # one worker without a limit stands in for a machine that may not be here
-        return Cluster.start(1, None, threads=options.threads)
+    if options.dry_run:  # workers that hold nothing stand in for devices that may not be here
+        return Cluster.start(options.devices, None, threads=options.threads)
     return Cluster.start(
         options.devices,
         options.memory,
@@ -108,8 +108,9 @@ def _run_on(cluster: Any, options: RunOptions) -> int:
         if status == 0:
             engine.finish()
         return status
-    except Refusal:
-        raise
+    except Refusal as refusal:
+        complain(str(refusal))
+        return refusal.status
     except KeyboardInterrupt as error:
         user_script.show(error)
         return _INTERRUPTED
