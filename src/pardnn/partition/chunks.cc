@@ -15,56 +15,8 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t kWhole = 1'000'000;  // shares are parts of it
 
-struct UnitWeights {
-  Table<UnitId, std::int64_t> time_ns, bytes;
-  std::int64_t total_ns = 0, total_bytes = 0;
-};
-
-UnitWeights weigh(const Problem& problem) {
-  UnitWeights weights{.time_ns = Table<UnitId, std::int64_t>(problem.units().size(), 0),
-                      .bytes = Table<UnitId, std::int64_t>(problem.units().size(), 0)};
-  for (const UnitId unit : problem.units()) {
-    weights.bytes[unit] = bytes_of(problem, unit);
-    for (const OpId op : problem.ops(unit)) {
-      weights.time_ns[unit] = saturating_add(weights.time_ns[unit], problem.mean_duration_ns(op));
-    }
-    weights.total_ns = saturating_add(weights.total_ns, weights.time_ns[unit]);
-    weights.total_bytes = saturating_add(weights.total_bytes, weights.bytes[unit]);
-  }
-  return weights;
-}
-
-// Part of the whole, in kWhole-ths.
-std::int64_t share(std::int64_t part, Wide whole) {
-  return whole <= 0 ? 0 : static_cast<std::int64_t>(Wide{part} * kWhole / whole);
-}
-
-// Each device's share of the pieces: of speed (what it would take for all that is allowed there)
-// and of memory, weighted as the pieces are.
-Table<DeviceId, std::int64_t> device_shares(const Problem& problem, SplitWeights weights) {
-  Table<DeviceId, std::int64_t> speed(problem.device_count(), 0), room(problem.device_count(), 0);
-  Wide all_speed = 0, all_room = 0;
-  for (const DeviceId device : problem.devices()) {
-    Wide mean_ns = 0, here_ns = 0;
-    for (const OpId op : problem.graph().ops()) {
-      if (problem.graph().is_every(op)) continue;
-      if (!problem.is_allowed(*problem.unit(op), device)) continue;
-      mean_ns += problem.mean_duration_ns(op);
-      here_ns += problem.duration_ns(op, device);
-    }
-    speed[device] = here_ns == 0 ? 0 : static_cast<std::int64_t>(mean_ns * kWhole / here_ns);
-    room[device] =
-        std::max<std::int64_t>(0, problem.limit_bytes(device) - problem.reserve_bytes(device));
-    all_speed += speed[device];
-    all_room += room[device];
-  }
-  Table<DeviceId, std::int64_t> shares(problem.device_count(), 0);
-  for (const DeviceId device : problem.devices()) {
-    shares[device] = (weights.time * share(speed[device], all_speed) +
-                      weights.bytes * share(room[device], all_room)) /
-                     (weights.time + weights.bytes);
-  }
-  return shares;
+std::int64_t share(Wide part, Wide whole) {
+  return whole <= 0 ? 0 : static_cast<std::int64_t>(part * kWhole / whole);
 }
 
 DeviceId nearest_allowed(const Problem& problem, UnitId unit, DeviceId wanted) {
@@ -80,40 +32,97 @@ DeviceId nearest_allowed(const Problem& problem, UnitId unit, DeviceId wanted) {
   return *answer;
 }
 
+// Where one unit after another lies on a line that is as long as all shares together.
+class Ruler {
+ public:
+  Ruler(const std::vector<UnitId>& units, const SplitWeights& weights, std::int64_t time,
+        std::int64_t bytes, std::int64_t length)
+      : weights_(weights), time_(time), bytes_(bytes), length_(length) {
+    for (const UnitId unit : units) {
+      all_ns_ += weights.time_ns[unit];
+      all_bytes_ += weights.bytes[unit];
+    }
+  }
+
+  // The middle of the next unit.
+  std::int64_t middle_of(UnitId unit) {
+    const Wide ns = twice_ns_ + weights_.time_ns[unit];
+    const Wide bytes = twice_bytes_ + weights_.bytes[unit];
+    twice_ns_ = ns + weights_.time_ns[unit];
+    twice_bytes_ = bytes + weights_.bytes[unit];
+    const std::int64_t part =
+        (time_ * share(ns, 2 * all_ns_) + bytes_ * share(bytes, 2 * all_bytes_)) / (time_ + bytes_);
+    return static_cast<std::int64_t>(Wide{part} * length_ / kWhole);
+  }
+
+ private:
+  const SplitWeights& weights_;
+  const std::int64_t time_, bytes_, length_;
+  Wide all_ns_ = 0, all_bytes_ = 0;
+  Wide twice_ns_ = 0, twice_bytes_ = 0;  // of the units before, doubled
+};
+
 }  // namespace
 
-UnitPlacement cut_into_pieces(const Problem& problem, const std::vector<UnitId>& units,
-                              SplitWeights weights) {
-  const UnitWeights weight = weigh(problem);
-  const Table<DeviceId, std::int64_t> shares = device_shares(problem, weights);
-  std::int64_t all_shares = 0;
-  for (const DeviceId device : problem.devices()) all_shares += shares[device];
-  const std::int64_t both = weights.time + weights.bytes;
+SplitWeights weigh_units(const Problem& problem) {
+  SplitWeights weights{.time_ns = Table<UnitId, std::int64_t>(problem.units().size(), 0),
+                       .bytes = Table<UnitId, std::int64_t>(problem.units().size(), 0)};
+  for (const UnitId unit : problem.units()) {
+    weights.bytes[unit] = bytes_of(problem, unit);
+    for (const OpId op : problem.ops(unit)) {
+      weights.time_ns[unit] = saturating_add(weights.time_ns[unit], problem.mean_duration_ns(op));
+    }
+  }
+  return weights;
+}
 
+Shares device_shares(const Problem& problem, std::int64_t time, std::int64_t bytes) {
+  Shares speed(problem.device_count(), 0), room(problem.device_count(), 0);
+  Wide all_speed = 0, all_room = 0;
+  for (const DeviceId device : problem.devices()) {
+    // How much faster than the mean it is with what is allowed there.
+    Wide mean_ns = 0, here_ns = 0;
+    for (const OpId op : problem.graph().ops()) {
+      if (problem.graph().is_every(op)) continue;
+      if (!problem.is_allowed(*problem.unit(op), device)) continue;
+      mean_ns += problem.mean_duration_ns(op);
+      here_ns += problem.duration_ns(op, device);
+    }
+    speed[device] = share(mean_ns, here_ns);
+    room[device] =
+        std::max<std::int64_t>(0, problem.limit_bytes(device) - problem.reserve_bytes(device));
+    all_speed += speed[device];
+    all_room += room[device];
+  }
+  Shares shares(problem.device_count(), 0);
+  for (const DeviceId device : problem.devices()) {
+    shares[device] =
+        (time * share(speed[device], all_speed) + bytes * share(room[device], all_room)) /
+        (time + bytes);
+  }
+  return shares;
+}
+
+UnitPlacement cut_into_pieces(const Problem& problem, const std::vector<UnitId>& units,
+                              const SplitWeights& weights, std::int64_t time, std::int64_t bytes,
+                              const Shares& shares) {
+  std::int64_t length = 0;
+  for (const DeviceId device : problem.devices()) length += shares[device];
+  Ruler ruler(units, weights, time, bytes, length);
   UnitPlacement placement(problem.units().size(), DeviceId{});
-  Table<DeviceId, std::int64_t> bytes(problem.device_count(), 0);
-  Wide passed_ns = 0, passed_bytes = 0;  // before the middle of the unit, doubled
+  Table<DeviceId, std::int64_t> given(problem.device_count(), 0);
   DeviceId device{};
   std::int64_t end = shares[device];
   for (const UnitId unit : units) {
-    const Wide middle_ns = passed_ns + weight.time_ns[unit];
-    const Wide middle_bytes = passed_bytes + weight.bytes[unit];
-    const auto part = [](Wide doubled, std::int64_t total) {
-      return total == 0 ? 0 : static_cast<std::int64_t>(doubled * kWhole / 2 / total);
-    };
-    const std::int64_t at = (weights.time * part(middle_ns, weight.total_ns) +
-                             weights.bytes * part(middle_bytes, weight.total_bytes)) /
-                            both * all_shares / kWhole;
-    while (at >= end && index(device) + 1 < problem.device_count()) {
+    const std::int64_t middle = ruler.middle_of(unit);
+    while (middle >= end && index(device) + 1 < problem.device_count()) {
       device = next(device);
       end += shares[device];
     }
     placement[unit] = nearest_allowed(problem, unit, device);
-    bytes[placement[unit]] = saturating_add(bytes[placement[unit]], weight.bytes[unit]);
-    passed_ns += Wide{2} * weight.time_ns[unit];
-    passed_bytes += Wide{2} * weight.bytes[unit];
+    given[placement[unit]] = saturating_add(given[placement[unit]], weights.bytes[unit]);
   }
-  place_idle_units(problem, bytes, placement);
+  place_idle_units(problem, std::move(given), placement);
   return placement;
 }
 
@@ -122,7 +131,8 @@ Proposal chunks(const Problem& problem, const Run&) {
   Proposal proposal;
   proposal.order =
       graph.has_given_order() ? given_order(graph) : order_by(graph, earliest_starts(problem));
-  proposal.placement = cut_into_pieces(problem, lineup(problem, proposal.order), {});
+  proposal.placement = cut_into_pieces(problem, lineup(problem, proposal.order),
+                                       weigh_units(problem), 1, 1, device_shares(problem, 1, 1));
   return proposal;
 }
 

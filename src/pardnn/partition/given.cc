@@ -3,9 +3,9 @@
 #include <string>
 
 #include "pardnn/base/error.h"
+#include "pardnn/plan/bound.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/times.h"
-#include "pardnn/plan/bound.h"
 #include "pardnn/sim/simulate.h"
 
 namespace pardnn {

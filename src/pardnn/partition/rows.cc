@@ -5,11 +5,14 @@
 #include <array>
 
 #include "pardnn/base/error.h"
-#include "pardnn/partition/best.h"
 #include "pardnn/plan/bound.h"
+#include "pardnn/partition/best.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
+#include "pardnn/partition/fit.h"
 #include "pardnn/partition/one_device.h"
+#include "pardnn/partition/repair.h"
+#include "pardnn/partition/times.h"
 
 namespace pardnn {
 namespace {
@@ -64,10 +67,20 @@ std::vector<std::string_view> algorithm_names() {
 Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run) {
   PARDNN_CHECK(is_algorithm(algorithm));
   Best best(problem);
+  const Times times(problem);
+  std::vector<Proposal> proposals;
   for (const Row& row : kRows) {
     if (algorithm != kAuto && algorithm != row.name) continue;
     if (run.progress) run.progress(row.name);
-    best.offer(row.name, row.run(problem, run));
+    Proposal proposal = row.run(problem, run);
+    best.offer(row.name, proposal);
+    if (algorithm != kAuto && row.repaired && !best.empty() && !best.score().fits()) {
+      repair_memory(best, times, row.name, proposal, run);
+    }
+    proposals.push_back(std::move(proposal));
+  }
+  if (algorithm == kAuto && (best.empty() || !best.score().fits())) {
+    fit_into_memory(best, times, std::move(proposals), run);
   }
   return finished_plan(problem, best, run);
 }
