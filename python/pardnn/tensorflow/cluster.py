@@ -121,7 +121,7 @@ class Cluster:
             self._workers.append(self._start_one(number, each, fork=fork))
 
     def _start_all_in_a_lasting_thread(self, options: Sequence[WorkerOptions]) -> None:
-        """The kernel ends a worker with the thread that started it, and the caller's may be short."""
+        """The kernel ends a worker with the thread that started it; the caller may soon end."""
         done = threading.Event()
         failed: list[BaseException] = []
 
@@ -164,7 +164,7 @@ class Cluster:
         tf.config.threading.set_inter_op_parallelism_threads(self._threads)
         _return_freed_memory()
         host = _own_address(self._addresses[0]) if self._addresses else "127.0.0.1"
-        for _ in range(_PORT_ATTEMPTS):
+        for _attempt in range(_PORT_ATTEMPTS):
             port = loopback.free_port()
             spec = tf.train.ClusterSpec({"chief": [f"{host}:{port}"], "worker": workers})
             try:

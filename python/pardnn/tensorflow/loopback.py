@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 def accept_only_loopback(port: int) -> bool:
-    """Closes this process's listening ``port`` to other hosts; False, with a warning, if it can't."""
+    """Closes this process's listening ``port`` to other hosts; False if that did not work."""
     done = False
     for listener in _listeners(port):
         with listener:

@@ -26,6 +26,8 @@ _KEPT_LOG_BYTES = 1 << 16
 START_TIMEOUT_S = 180.0
 # The allocator keeps 8 bytes of its own for every 256 of a region, so this costs 128 MiB.
 _UNLIMITED_REGION_BYTES = 4 << 30
+# How a listener's answer begins when the worker it stands for has ended.
+WORKER_ENDED = "the worker has ended: it "
 _reaping = threading.Lock()
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
@@ -275,11 +277,18 @@ class RemoteWorker:
             ) from None
 
     def address(self) -> str:
+        """Where its TensorFlow server listens, "host:port"."""
         return str(self._session["address"])
 
     def ask(self, request: dict[str, Any], timeout_s: float | None = 30.0) -> Any:
         token = {"session": self._session["session"]}
-        return control.ask(self._listener, {**request, **token}, timeout_s)
+        try:
+            return control.ask(self._listener, {**request, **token}, timeout_s)
+        except control.ControlError as error:
+            _, ended, how = str(error).partition(WORKER_ENDED)
+            if ended:
+                self._death = how
+            raise
 
     def death(self) -> str | None:
         return self._death
@@ -289,12 +298,11 @@ class RemoteWorker:
 
     def kill(self) -> None:
         """Ends the session; a listener that cannot be reached ends it when our pings stop."""
-        if self._death is None:
-            self._death = "was let go"
-            try:
-                self.ask({"do": "end"}, timeout_s=2.0)
-            except (OSError, control.ControlError) as error:
-                self._death = f"could not be reached ({error})"
+        try:
+            self.ask({"do": "end"}, timeout_s=2.0)
+        except (OSError, control.ControlError) as error:
+            self._death = self._death or f"could not be reached ({error})"
+        self._death = self._death or "was let go"
 
     def last_lines(self, count: int) -> list[str]:
         try:

@@ -54,16 +54,22 @@ class Stored(np.memmap):
         self.dataset = None  # a view or a result is not the array in the file any more
 
 
+def _cut_axis(shape: Sequence[int], item_bytes: int) -> tuple[int, int]:
+    """The axis along which an array is cut into blocks, and the bytes of one index of it."""
+    axis, row_bytes = len(shape) - 1, item_bytes
+    while axis > 0 and row_bytes * shape[axis] <= BLOCK_BYTES:
+        row_bytes *= shape[axis]
+        axis -= 1
+    return axis, row_bytes
+
+
 def blocks(shape: Sequence[int], item_bytes: int) -> Iterator[tuple[slice, ...]]:
-    """Slices that cut an array of ``shape`` into blocks of about BLOCK_BYTES, in memory order.
+    """Slices that cut an array of ``shape`` into blocks of at most BLOCK_BYTES, in memory order.
 
     Every axis before the one that is cut is taken one index at a time, every axis after it whole.
     """
-    axis, row = len(shape) - 1, item_bytes
-    while axis > 0 and row * shape[axis] <= BLOCK_BYTES:
-        row *= shape[axis]
-        axis -= 1
-    step = max(1, BLOCK_BYTES // row)
+    axis, row_bytes = _cut_axis(shape, item_bytes)
+    step = max(1, BLOCK_BYTES // row_bytes)
     whole = tuple(slice(0, size) for size in shape[axis + 1 :])
     for outer in itertools.product(*(range(size) for size in shape[:axis])):
         ones = tuple(slice(index, index + 1) for index in outer)
@@ -119,11 +125,36 @@ def _assign(variable: Any, value: Any) -> bool:
         return False
     if tuple(value.shape) != tuple(target.shape) or not tf.executing_eagerly():
         return False  # Keras says what is wrong, or traces it
-    dtype = target.dtype.as_numpy_dtype
-    for block in blocks(target.shape, target.dtype.size):
-        part = value.dataset[block]
-        if value.dtype != part.dtype:
-            part = part.view(value.dtype)
-        with tf.device(target.device):
-            target[block].assign(tf.convert_to_tensor(part.astype(dtype, copy=False)))
+    with tf.device(target.device):
+        _fill(target, value)
     return True
+
+
+def _fill(target: tf.Variable, value: Stored) -> None:
+    """Reads ``value`` from its file into ``target``, block by block.
+
+    The old value is let go first, so that the worker never holds two. The new one is written in
+    place before the variable has it: a variable that is written in pieces itself would from then
+    on be copied whenever it is read.
+    """
+    shape, item_bytes = tuple(target.shape), target.dtype.size
+    axis, _ = _cut_axis(shape, item_bytes)
+    row = shape[axis + 1 :]
+    tf.raw_ops.AssignVariableOp(resource=target.handle, value=tf.zeros([0], target.dtype))
+    filled = tf.raw_ops.Empty(
+        shape=[math.prod(shape[: axis + 1]), *row], dtype=target.dtype, init=True
+    )
+    try:
+        begin = 0
+        for block in blocks(shape, item_bytes):
+            part = value.dataset[block]
+            if part.dtype != value.dtype:
+                part = part.view(value.dtype)  # bfloat16 is stored as two bytes of no kind
+            part = part.astype(target.dtype.as_numpy_dtype, copy=False).reshape(-1, *row)
+            where = tf.range(begin, begin + len(part))
+            filled = tf.raw_ops.InplaceUpdate(x=filled, i=where, v=tf.convert_to_tensor(part))
+            begin += len(part)
+            # Operations on workers are queued: wait, or all blocks would be under way at once.
+            int(tf.reduce_max(where))
+    finally:
+        tf.raw_ops.AssignVariableOp(resource=target.handle, value=tf.reshape(filled, shape))
