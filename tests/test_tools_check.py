@@ -85,11 +85,6 @@ FAULTS = {
         "\n#include <boost/json.hpp>\n",
         "third-party header <boost/json.hpp>",
     ),
-    "Boost in a header": (
-        "src/pardnn/io/json.h",
-        "\n#include <boost/json.hpp>\n",
-        "third-party header <boost/json.hpp>",
-    ),
     "a header g++ 12 lacks": ("src/pardnn/base/text.cc", "\n#include <format>\n", "<format>"),
     "printing below cli": (
         "src/pardnn/plan/plan.cc",
@@ -104,6 +99,11 @@ FAULTS = {
     ),
     "an exit below cli": ("src/pardnn/base/error.cc", "\n  std::abort();\n", "std::abort( in base"),
     "views": ("src/pardnn/cli/main.cc", "\n  auto v = std::views::all(x);\n", "std::views"),
+    "an algorithm that returns a subrange": (
+        "src/pardnn/cli/main.cc",
+        "\n  std::ranges::unique(names);\n",
+        "std::ranges::unique, expected a loop or an older algorithm",
+    ),
     "a private framework name outside compat": (
         "python/pardnn/tensorflow/run.py",
         "\nfrom tensorflow.python.eager import context\n",
@@ -126,6 +126,19 @@ def test_each_fault_is_named_with_file_and_line(tmp_path: Path, fault: str) -> N
     assert status == 1
     assert output.startswith(f"{name}:2: {message}"), output
     assert output.endswith("tools/check: 1 findings, 0 warnings\n")
+
+
+def test_a_header_with_boost_inside_is_for_its_own_folder(tmp_path: Path) -> None:
+    plant(tmp_path, "src/pardnn/io/json.h", "#include <boost/json.hpp>\n")
+    plant(tmp_path, "src/pardnn/io/fields.h", '#include "pardnn/io/json.h"\n')
+    plant(tmp_path, "src/pardnn/io/fields.cc", '#include "pardnn/io/fields.h"\n')
+    assert check(tmp_path)[0] == 0
+    plant(tmp_path, "src/pardnn/cli/main.cc", '\n#include "pardnn/io/fields.h"\n')
+    status, output = check(tmp_path)
+    assert status == 1
+    assert output.startswith(
+        "src/pardnn/cli/main.cc:2: pardnn/io/fields.h brings <boost/json.hpp> with it"
+    ), output
 
 
 def test_comments_strings_and_names_that_resemble_printing_are_no_findings(tmp_path: Path) -> None:

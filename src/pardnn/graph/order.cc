@@ -74,7 +74,7 @@ std::optional<std::uint32_t> awaited(const GraphDraft& draft, const InputRecord&
   // The path runs against the edges; what lies before the op met again is no part of the cycle.
   path.erase(path.begin(), std::ranges::find(path, *at));
   std::ranges::reverse(path);
-  std::ranges::rotate(path, std::ranges::min_element(path, {}, key));
+  std::rotate(path.begin(), std::ranges::min_element(path, {}, key), path.end());
   std::string found = "a cycle";
   for (std::size_t n = 0; n < path.size() && n < kMostKeysShown; ++n) {
     found += (n == 0 ? " " : " -> ") + quoted(key(path[n]));

@@ -7,7 +7,8 @@ namespace pardnn {
 namespace {
 
 std::span<const Buffer> of_device(std::span<const Buffer> buffers, DeviceId device) {
-  const auto [first, last] = std::ranges::equal_range(buffers, device, {}, &Buffer::device);
+  const auto first = std::ranges::lower_bound(buffers, device, {}, &Buffer::device);
+  const auto last = std::ranges::upper_bound(buffers, device, {}, &Buffer::device);
   return {first, last};
 }
 
