@@ -44,6 +44,7 @@ class Run:
                 command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True
             )
         self.alarm = threading.Timer(TIMEOUT_S, self.process.kill)
+        self.alarm.daemon = True
         self.alarm.start()
 
     def lines(self) -> Iterator[str]:
@@ -89,9 +90,17 @@ def start_ordinary(name: str, options: list[str], folder: pathlib.Path) -> Run:
     return Run(name, [*command, str(SCRIPT), *SIZES], folder)
 
 
+def program_path() -> pathlib.Path:
+    """`pardnn run` of the environment that runs this; ends the demo where it is missing."""
+    path = pathlib.Path(sys.executable).parent / "pardnn-run"
+    if not path.exists():
+        sys.exit(f"{path}: there is no such program; `make demo` installs it first")
+    return path
+
+
 def start_placed(folder: pathlib.Path, limit_mib: int, workers: int) -> Run:
     (folder / "placed.json").unlink(missing_ok=True)
-    program = str(pathlib.Path(sys.executable).parent / "pardnn-run")
+    program = str(program_path())
     options = ["--devices", str(workers), "--memory", f"{limit_mib}MiB"]
     options += ["--json-out", str(folder / "placed.json")]
     return Run("placed", [program, *options, str(SCRIPT), *SIZES], folder)
@@ -182,6 +191,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--memory", type=int, default=LIMIT_MIB, metavar="MIB", help="of a worker")
     options = parser.parse_args()
+    program_path()
     start = time.perf_counter()
     folder = ROOT / "build" / "demo"
     folder.mkdir(parents=True, exist_ok=True)

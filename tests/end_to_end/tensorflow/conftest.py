@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import pathlib
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,30 +55,19 @@ def run_placed(
     folder: pathlib.Path,
     env: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
+    interrupt_after_s: float | None = None,
 ) -> PlacedRun:
-    """Runs a script through pardnn in `folder`; whatever is left of it after a timeout is killed.
-
-    Raises subprocess.TimeoutExpired with what was printed until then.
-    """
+    """Runs a script through pardnn in `folder`, as `ordinary.run_command` runs a program."""
     result = folder / "summary.json"
-    command = [*program(), *options, "--json-out", str(result), str(script), *args]
-    process = subprocess.Popen(
-        command,
+    status, stdout, stderr = ordinary.run_command(
+        [*program(), *options, "--json-out", str(result), str(script), *args],
         cwd=folder,
-        env={**os.environ, **(env or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        env=env,
+        timeout_s=timeout_s,
+        interrupt_after_s=interrupt_after_s,
     )
-    try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as expired:
-        os.killpg(process.pid, signal.SIGKILL)
-        stdout, stderr = process.communicate()
-        raise subprocess.TimeoutExpired(command, timeout_s, stdout, stderr) from expired
     summary = json.loads(result.read_text()) if result.exists() else {}
-    return PlacedRun(process.returncode, stdout, stderr, summary)
+    return PlacedRun(status, stdout, stderr, summary)
 
 
 @pytest.fixture

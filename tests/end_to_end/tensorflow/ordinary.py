@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import runpy
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ MIB = 1 << 20
 AMPLE_MIB = 4 << 10
 # The allocator opens a first region of this size before it can be asked for a large one.
 FIRST_REGION_MIB = 2
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def read_record(line: str) -> dict[str, Any] | None:
@@ -107,10 +109,13 @@ def run(
     cwd: pathlib.Path | str | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float = 240,
+    interrupt_after_s: float | None = None,
 ) -> OrdinaryRun:
     """Runs a script in a process of its own; a script that fails gives its status, not an error.
 
-    Raises subprocess.TimeoutExpired after `timeout_s` seconds; the process is ended then.
+    `env` is added to this process's environment. `interrupt_after_s` is for scripts without an
+    end: they get the signal of Ctrl-C after so many seconds. Raises subprocess.TimeoutExpired
+    after `timeout_s` seconds; nothing of the run is left then.
     """
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder, "run.json")
@@ -118,13 +123,49 @@ def run(
         command += ["--peak"] * peak + ["--defaults"] * defaults
         command += [] if memory_mib is None else ["--memory", str(memory_mib)]
         command += [str(script), *args]
-        done = subprocess.run(
-            command, cwd=cwd, env=env, timeout=timeout_s, capture_output=True, text=True
+        status, stdout, stderr = run_command(
+            command, cwd=cwd, env=env, timeout_s=timeout_s, interrupt_after_s=interrupt_after_s
         )
         if not result.exists():
-            raise RuntimeError(f"{script}: status {done.returncode}, no result\n{done.stderr}")
+            raise RuntimeError(f"{script}: status {status}, no result\n{stderr}")
         fields = json.loads(result.read_text())
-    return OrdinaryRun(**fields, stdout=done.stdout, stderr=done.stderr)
+    return OrdinaryRun(**fields, stdout=stdout, stderr=stderr)
+
+
+def run_command(
+    command: Sequence[str],
+    *,
+    cwd: pathlib.Path | str | None,
+    env: Mapping[str, str] | None,
+    timeout_s: float,
+    interrupt_after_s: float | None = None,
+) -> tuple[int, str, str]:
+    """Runs a program in a process group of its own: its status, output and error output.
+
+    Raises subprocess.TimeoutExpired with what was printed; the whole group is killed then.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        if interrupt_after_s is not None:
+            try:
+                stdout, stderr = process.communicate(timeout=interrupt_after_s)
+                return process.returncode, stdout, stderr
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as expired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        raise subprocess.TimeoutExpired(command, timeout_s, stdout, stderr) from expired
+    return process.returncode, stdout, stderr
 
 
 def prepare_environment(memory_mib: int | None) -> None:
@@ -164,6 +205,8 @@ def run_script(script: str, args: Sequence[str]) -> tuple[int, str | None]:
             return stop.code or 0, None
         print(stop.code, file=sys.stderr)
         return 1, None
+    except KeyboardInterrupt:
+        return INTERRUPTED, "KeyboardInterrupt"
     except Exception as error:
         traceback.print_exc()
         return 1, f"{type(error).__name__}: {error}"
