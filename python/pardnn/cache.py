@@ -1,4 +1,6 @@
-"""Where pardnn keeps what it need not find out twice: `$XDG_CACHE_HOME/pardnn` or `~/.cache/pardnn`."""
+"""Where pardnn keeps what it need not find out twice: `$XDG_CACHE_HOME/pardnn` or
+`~/.cache/pardnn`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _said: set[str] = set()
 
 
 def folder(kind: str) -> Path | None:
-    """The folder for one kind of file, made if need be; None, and one warning, where nothing can be written."""
+    """The folder for one kind of file, made if need be; None, and one warning, where nothing can be
+    written.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     root = (Path(base) if base else Path.home() / ".cache") / "pardnn"
     found = root / kind
@@ -25,7 +29,11 @@ def folder(kind: str) -> Path | None:
     except OSError as error:
         if str(root) not in _said:
             _said.add(str(root))
-            _LOG.warning("%s cannot be written (%s): nothing is remembered for the next run", root, error.strerror)
+            _LOG.warning(
+                "%s cannot be written (%s): nothing is remembered for the next run",
+                root,
+                error.strerror,
+            )
         return None
 
 
@@ -38,7 +46,9 @@ def key(*parts: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a whole file or none: under a temporary name first. A full disk costs a warning, not the run."""
+    """Write a whole file or none: under a temporary name first. A full disk costs a warning, not
+    the run.
+    """
     temporary = None
     try:
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:

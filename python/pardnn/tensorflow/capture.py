@@ -1,7 +1,7 @@
 """One traced function as data: inlined, divisible, and holding no variable's storage alive.
 
-A `Capture` outlives every move of a variable between devices: it remembers the variable objects, never their
-handles, and `place` asks for the handles anew whenever it builds a function.
+A `Capture` outlives every move of a variable between devices: it remembers the variable objects,
+never their handles, and `place` asks for the handles anew whenever it builds a function.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LARGEST_CONSTANT_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor given at every call: its placeholder, type, and shape with None where the batch is."""
+    """A tensor given at every call: placeholder, type, and shape with None where the batch is."""
 
     placeholder: str
     dtype: Any
@@ -45,9 +45,10 @@ class Captured:
 class Capture:
     """One traced function, independent of devices and of the batch size.
 
-    `graph_def` has all functions inlined but loop bodies; `outputs` are names of tensors in the order of the
-    flattened result; `side_effects` are names of nodes that must run; `structure` packs flat results. `host` are
-    nodes that use a resource of this process (a lookup table, an iterator): they run here, like the making of a batch.
+    `graph_def` has all functions inlined but loop bodies; `outputs` are names of tensors in the
+    order of the flattened result; `side_effects` are names of nodes that must run; `structure`
+    packs flat results. `host` are nodes that use a resource of this process (a lookup table, an
+    iterator): they run here, like the making of a batch.
     """
 
     graph_def: Any
@@ -60,7 +61,9 @@ class Capture:
     _hash: str = field(default="", repr=False)
 
     def fingerprint(self) -> str:
-        """SHA-256 over ops, edges, attributes, inputs and the order of captures; equal in the next process."""
+        """SHA-256 over ops, edges, attributes, inputs and the order of captures; equal in the next
+        process.
+        """
         if not self._hash:
             digest = hashlib.sha256()
             for node in self.graph_def.node:
@@ -68,16 +71,22 @@ class Capture:
             for function in sorted(self.graph_def.library.function, key=lambda f: f.signature.name):
                 for node in function.node_def:
                     digest.update(node.SerializeToString(deterministic=True))
-            digest.update(repr([(i.placeholder, i.dtype.name, str(i.shape)) for i in self.inputs]).encode())
+            digest.update(
+                repr([(i.placeholder, i.dtype.name, str(i.shape)) for i in self.inputs]).encode()
+            )
             for captured in self.captured:
-                shape = captured.tensor.shape if captured.variable is None else captured.variable.shape
+                shape = (
+                    captured.tensor.shape if captured.variable is None else captured.variable.shape
+                )
                 digest.update(repr((captured.placeholder, str(shape))).encode())
             digest.update(repr((self.outputs, self.side_effects)).encode())
             self._hash = digest.hexdigest()
         return self._hash
 
     def pack(self, flat: list[Any]) -> Any:
-        """The result as the traced function would have returned it; None is no tensor and stays None."""
+        """The result as the traced function would have returned it; None is no tensor and stays
+        None.
+        """
         tensors = iter(flat)
         leaves = tf.nest.flatten(self.structure, expand_composites=True)
         filled = [None if leaf is None else next(tensors) for leaf in leaves]
@@ -93,9 +102,10 @@ def capture_function(
 ) -> Capture:
     """Trace `function` with `spec` (its one argument; None leaves stay None) without running it.
 
-    `function` may be a ConcreteFunction, then `spec` is not used. `variables` are all variables it may touch: those
-    are kept as variables, any other captured tensor is kept as it is. `resources` binds placeholders of resource
-    arguments (a variable passed to a function) to what is passed, as if it were captured.
+    `function` may be a ConcreteFunction, then `spec` is not used. `variables` are all variables it
+    may touch: those are kept as variables, any other captured tensor is kept as it is. `resources`
+    binds placeholders of resource arguments (a variable passed to a function) to what is passed, as
+    if it were captured.
     """
     if isinstance(function, tf.types.experimental.ConcreteFunction):
         concrete = function
@@ -104,9 +114,7 @@ def capture_function(
     captures = compat.captures_of(concrete)
     captures += [(tensor, name) for name, tensor in (resources or {}).items()]
     names = {name for _, name in captures}
-    inputs = [
-        Input(t.op.name, t.dtype, t.shape) for t in concrete.inputs if t.op.name not in names
-    ]
+    inputs = [Input(t.op.name, t.dtype, t.shape) for t in concrete.inputs if t.op.name not in names]
     by_handle = {id(compat.handle_of(variable)): variable for variable in variables}
     graph_def, outputs, effects, constants = _divisible(concrete, captures, by_handle)
     captured = [
@@ -126,7 +134,9 @@ def _is_foreign(tensor: Any) -> bool:
 def _divisible(
     concrete: Any, captures: list[tuple[Any, str]], by_handle: dict[int, Any]
 ) -> tuple[Any, list[str], list[str], set[str]]:
-    """The function's graph after all passes, its outputs and side effects, and captures that became constants."""
+    """The function's graph after all passes, its outputs and side effects, and captures that became
+    constants.
+    """
     graph_def = concrete.graph.as_graph_def()
     constants = _embed_constants(graph_def, captures)
     outputs = [tensor.name for tensor in concrete.outputs]
@@ -146,7 +156,9 @@ def _divisible(
 
 
 def _embed_constants(graph_def: Any, captures: list[tuple[Any, str]]) -> set[str]:
-    """Turn small captured tensors into constants in place, so that nothing is sent for them at each step."""
+    """Turn small captured tensors into constants in place, so that nothing is sent for them at each
+    step.
+    """
     values = {}
     for tensor, name in captures:
         if tensor.dtype in (tf.resource, tf.variant) or not hasattr(tensor, "numpy"):
@@ -164,7 +176,7 @@ def _embed_constants(graph_def: Any, captures: list[tuple[Any, str]]) -> set[str
 
 
 def _result_spec(value: Any) -> Any:
-    """A stand-in for one result that keeps composite structure but no tensor of the traced graph."""
+    """A stand-in for one result: keeps composite structure, but no tensor of the traced graph."""
     if isinstance(value, tf.__internal__.CompositeTensor):
         return tf.type_spec_from_value(value)
     return None if value is None else 0

@@ -1,7 +1,8 @@
-"""Every private TensorFlow and Keras call of the adapter, each with the versions it was seen to work with.
+"""Every private TensorFlow and Keras call of the adapter, each with the versions it was seen to
+work with.
 
-Seen to work with means: tensorflow 2.21 and keras 3.15 on CPython 3.11. `tests/tensorflow/test_compat.py` fails with
-a sentence when one of them changes.
+Seen to work with means: tensorflow 2.21 and keras 3.15 on CPython 3.11.
+`tests/tensorflow/test_compat.py` fails with a sentence when one of them changes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# --- capture and rebuild ---------------------------------------------------------------------------------------
+# --- capture and rebuild --------------------------------------------------------------------------
 
 _names = itertools.count()
 
@@ -23,22 +24,31 @@ def unique_name(stem: str) -> str:
 
 
 def captures_of(function: Any) -> list[tuple[Any, str]]:
-    """(captured tensor, name of its placeholder op) of a ConcreteFunction, in the order of its inputs."""
+    """(captured tensor, name of its placeholder op) of a ConcreteFunction, in the order of its
+    inputs.
+    """
     captured = list(function.captured_inputs)
     placeholders = function.inputs[len(function.inputs) - len(captured) :]
-    return [(tensor, placeholder.op.name) for tensor, placeholder in zip(captured, placeholders, strict=True)]
+    return [
+        (tensor, placeholder.op.name)
+        for tensor, placeholder in zip(captured, placeholders, strict=True)
+    ]
 
 
 def handle_of(variable: Any) -> Any:
-    """The resource tensor of a tf.Variable; identity of this object says which variable a function captured."""
+    """The resource tensor of a tf.Variable; identity of this object says which variable a function
+    captured.
+    """
     return variable.handle
 
 
 def optimize_functions(graph_def: Any, keep: Iterable[str]) -> Any:
-    """Inline every function call of `graph_def`, and lower every conditional whose lowering is asked for.
+    """Inline every function call of `graph_def`, and lower every conditional whose lowering is
+    asked for.
 
-    `keep` are names of nodes or tensors that must survive. Runs grappler's `function` pass alone, once.
-    Seen to work with TF 2.21. An op whose `_lower_using_switch_merge` is false stays functional.
+    `keep` are names of nodes or tensors that must survive. Runs grappler's `function` pass alone,
+    once. Seen to work with TF 2.21. An op whose `_lower_using_switch_merge` is false stays
+    functional.
     """
     from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
     from tensorflow.python.grappler import tf_optimizer
@@ -65,7 +75,9 @@ def new_func_graph(name: str) -> Any:
 
 
 def capture_into(graph: Any, tensor: Any, name: str) -> Any:
-    """Capture an eager tensor into `graph`; unlike a plain placeholder it keeps a variable's shape (TF 2.21)."""
+    """Capture an eager tensor into `graph`; unlike a plain placeholder it keeps a variable's shape
+    (TF 2.21).
+    """
     return graph.capture(tensor, name=name)
 
 
@@ -78,10 +90,12 @@ def import_into(graph: Any, graph_def: Any, inputs: dict[str, Any]) -> None:
 
 
 def callable_from_graph(graph: Any) -> Callable[[Sequence[Any]], list[Any]]:
-    """Register a FuncGraph as a runtime function and return a caller over flat inputs and flat outputs.
+    """Register a FuncGraph as a runtime function and return a caller over flat inputs and flat
+    outputs.
 
-    The caller takes the tensors of `graph.inputs` without captures. Devices of nodes are respected, so the function
-    may span processes (TF 2.21: AtomicFunction.call_flat, through the eager context).
+    The caller takes the tensors of `graph.inputs` without captures. Devices of nodes are respected,
+    so the function may span processes; `graph` is used up (TF 2.21: AtomicFunction.call_flat,
+    through the eager context).
     """
     from tensorflow.core.function.polymorphism import function_type
     from tensorflow.python.eager import context
@@ -99,11 +113,37 @@ def callable_from_graph(graph: Any) -> Callable[[Sequence[Any]], list[Any]]:
     )
     function = atomic_function.from_func_graph(unique_name("step"), graph, {}, signature)
     captured = list(graph.external_captures)
+    dismantle(graph)  # the runtime has its own copy
 
     def call(arguments: Sequence[Any]) -> list[Any]:
-        return list(function.call_flat(*arguments, *captured) or ())  # None from a function without results
+        return list(
+            function.call_flat(*arguments, *captured) or ()
+        )  # None from a function without results
 
     return call
+
+
+def dismantle(graph: Any) -> None:
+    """Take a FuncGraph apart that nobody will look at again: it lets go of the handles it captured
+    (TF 2.21).
+
+    Tapes, and lists it caches, make a graph outlive its last user otherwise, and with it the memory
+    of variables.
+    """
+    from tensorflow.python.framework import func_graph
+
+    func_graph.dismantle_func_graph(graph)
+    captures = graph._function_captures
+    captures._cached_by_val_capture_tuples = []
+    captures._by_val_tracetype.clear()
+
+
+def release(function: Any) -> None:
+    """Let a ConcreteFunction that nobody will call, and its graph, go of what they captured (TF
+    2.21).
+    """
+    function._captured_inputs = []
+    dismantle(function.graph)
 
 
 def local_device() -> str:
@@ -124,12 +164,16 @@ def gradient_may_be_recorded(tensors: Sequence[Any]) -> bool:
 
 
 def turn_off_grappler() -> None:
-    """Run graphs as they are: grappler renames and fuses ops, per partition, and so changes sums (TF 2.21)."""
+    """Run graphs as they are: grappler renames and fuses ops, per partition, and so changes sums
+    (TF 2.21).
+    """
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 def partitions_of(call: Callable[[], Any]) -> Iterator[Any]:
-    """Run `call` and yield the partition GraphDefs of the functions it executed, with final devices (TF 2.21)."""
+    """Run `call` and yield the partition GraphDefs of the functions it executed, with final devices
+    (TF 2.21).
+    """
     from tensorflow.python.eager import context
 
     context.context().enable_run_metadata()
@@ -142,11 +186,12 @@ def partitions_of(call: Callable[[], Any]) -> Iterator[Any]:
         yield from function_graphs.partition_graphs
 
 
-# --- Keras and tf.function hooks --------------------------------------------------------------------------------
+# --- Keras and tf.function hooks ------------------------------------------------------------------
 
 
 def keras_step_function(model: Any, kind: str) -> Callable[[Any], Any]:
-    """What Keras traces for one step of `kind` (train, test, predict) of `model`, outside of its own tf.function.
+    """What Keras traces for one step of `kind` (train, test, predict) of `model`, outside of its
+    own tf.function.
 
     Seen to work with Keras 3.15 (TensorFlowTrainer._make_function and make_predict_function).
     """
@@ -166,7 +211,8 @@ def keras_step_function(model: Any, kind: str) -> Callable[[Any], Any]:
 def keras_build_optimizer(model: Any) -> None:
     """Create the optimizer's variables now, as `apply` would while the step is traced (Keras 3.15).
 
-    Created in a trace, all of them would get their first values from one function that holds them all at once.
+    Created in a trace, all of them would get their first values from one function that holds them
+    all at once.
     """
     from keras.src import backend
 
@@ -188,7 +234,8 @@ def keras_concat(parts: list[Any]) -> Any:
 def replace_trainer_functions(
     train: Callable[[Any], Any], test: Callable[[Any], Any], predict: Callable[[Any], Any]
 ) -> Callable[[], None]:
-    """Let models get their train, test and predict functions from these makers; returns the undoing.
+    """Let models get their train, test and predict functions from these makers; returns the
+    undoing.
 
     Seen to work with Keras 3.15: `fit`, `evaluate`, `predict` and the `*_on_batch` methods call
     `make_train_function` and so on, then `train_function` and so on.
@@ -219,7 +266,9 @@ def replace_trainer_functions(
 def replace_concrete_call(
     call: Callable[[Any, Any, list[Any], list[Any]], Any],
 ) -> Callable[[], None]:
-    """Send every call of a ConcreteFunction through `call(original, function, inputs, captured)` (TF 2.21)."""
+    """Send every call of a ConcreteFunction through `call(original, function, inputs, captured)`
+    (TF 2.21).
+    """
     from tensorflow.python.eager.polymorphic_function import concrete_function
 
     original = concrete_function.ConcreteFunction._call_flat
@@ -246,9 +295,7 @@ def refuse_strategies(refuse: Callable[[str], None]) -> Callable[[], None]:
     )
     replaced = []
     for name in names:
-        strategy = getattr(tf.distribute, name, None) or getattr(
-            tf.distribute.experimental, name
-        )
+        strategy = getattr(tf.distribute, name, None) or getattr(tf.distribute.experimental, name)
         original = strategy.__init__
 
         def refusing(self: Any, *_: Any, _name: str = name, **__: Any) -> None:
@@ -264,11 +311,13 @@ def refuse_strategies(refuse: Callable[[str], None]) -> Callable[[], None]:
     return undo
 
 
-# --- single ops and function bodies -----------------------------------------------------------------------------
+# --- single ops and function bodies ---------------------------------------------------------------
 
 FUNCTIONAL_OPS = frozenset(
-    """While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall StatefulPartitionedCall
-    SymbolicGradient RemoteCall For Map MapDefun""".split()
+    """
+    While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
+    StatefulPartitionedCall SymbolicGradient RemoteCall For Map MapDefun
+    """.split()  # noqa: SIM905
 )
 
 
@@ -294,7 +343,7 @@ def bare_node(node: Any) -> bytes:
 
 
 def attributes_of(node_def: Any) -> tuple[Any, ...]:
-    """Names and values of an op's attributes, alternating, as eager execution takes them (TF 2.21)."""
+    """Names and values of an op's attributes, alternating, for eager execution (TF 2.21)."""
     result: list[Any] = []
     for attribute, value in sorted(node_def.attr.items()):
         if attribute.startswith("_"):
@@ -302,7 +351,7 @@ def attributes_of(node_def: Any) -> tuple[Any, ...]:
         kind = value.WhichOneof("value")
         if kind == "list":
             parts = value.list
-            field = next((name for name, items in parts.ListFields() if len(items)), None)
+            field = next((f.name for f, items in parts.ListFields() if len(items)), None)
             items = [] if field is None else list(getattr(parts, field))
             result += [attribute, [_shape(i) for i in items] if field == "shape" else items]
         elif kind == "shape":
@@ -317,7 +366,9 @@ def _shape(proto: Any) -> list[int] | None:
 
 
 def run_op(node_def: Any, inputs: Sequence[Any], outputs: int) -> list[Any]:
-    """Run one kernel eagerly on this process's CPU (TF 2.21: execute.execute through the eager context)."""
+    """Run one kernel eagerly on this process's CPU (TF 2.21: execute.execute through the eager
+    context).
+    """
     from tensorflow.python.eager import context, execute
 
     with tf.init_scope(), tf.device("/device:CPU:0"):
@@ -350,7 +401,7 @@ def inferred_shapes(node_def: Any, inputs: Sequence[tuple[Any, Any, Any]]) -> li
 
 
 def handle_shape(tensor: Any) -> Any:
-    """The shape of the variable behind a resource tensor of a graph; None where unknown (TF 2.21)."""
+    """The shape of the variable behind a graph's resource tensor, or None (TF 2.21)."""
     from tensorflow.python.ops import handle_data_util
 
     found = handle_data_util.get_resource_handle_data(tensor)

@@ -1,4 +1,5 @@
-"""Where scripts meet pardnn: Keras's train, test and predict functions, and the user's own tf.functions.
+"""Where scripts meet pardnn: Keras's train, test and predict functions, and the user's own
+tf.functions.
 
 Hooks only gather what is to be run and hand it to an `Execute`; `remove` puts everything back.
 """
@@ -31,12 +32,18 @@ class Execute(Protocol):
     def on_worker(self, tensor: Any) -> bool:
         """Whether a resource lives on a worker."""
 
-    def adopt(self, name: str, capture: Capture, *, fetch: bool) -> Callable[[list[Any]], list[Any]]:
-        """Take over a captured function; the result runs it on flat tensors. `fetch`: bring results here."""
+    def adopt(
+        self, name: str, capture: Capture, *, fetch: bool
+    ) -> Callable[[list[Any]], list[Any]]:
+        """Take over a captured function; the result runs it on flat tensors. `fetch`: bring results
+        here.
+        """
 
     @property
     def busy(self) -> bool:
-        """Whether the engine itself is at work, so that what it calls is none of the user's functions."""
+        """Whether the engine itself is at work, so that what it calls is none of the user's
+        functions.
+        """
 
 
 class DistributionUsed(Refusal):
@@ -64,16 +71,18 @@ def install(execute: Execute) -> Callable[[], None]:
 
 def _refuse(strategy: str) -> None:
     raise DistributionUsed(
-        f"this script uses tf.distribute.{strategy}; pardnn places the training step itself, so run the script "
-        "without pardnn or take the strategy out"
+        f"this script uses tf.distribute.{strategy}; pardnn places the training step itself, so "
+        "run the script without pardnn or take the strategy out"
     )
 
 
-# --- Keras ------------------------------------------------------------------------------------------------------
+# --- Keras -------------------------------------------------------------------------------------
 
 
 def _over_iterator(model: Any, kind: str, execute: Execute) -> Callable[[Any], Any]:
-    """What `model.train_function` and `test_function` become: up to steps_per_execution steps on an iterator."""
+    """What `model.train_function` and `test_function` become: up to steps_per_execution steps on an
+    iterator.
+    """
     _say_what_changes(model)
     step = KerasStep(model, kind, execute)
 
@@ -111,7 +120,9 @@ def _say_what_changes(model: Any) -> None:
     if model.run_eagerly:
         _LOG.warning("run_eagerly: pardnn traces the step once and runs it as a graph")
     elif model.jit_compile:
-        _LOG.warning("jit_compile: pardnn runs the step's operations one by one, not compiled by XLA")
+        _LOG.warning(
+            "jit_compile: pardnn runs the step's operations one by one, not compiled by XLA"
+        )
     if model.steps_per_execution > 1:
         _LOG.info("steps_per_execution: steps run one after another, each placed")
 
@@ -135,6 +146,7 @@ class KerasStep:
         self._last_spec: tuple[Any, str] = (None, "")
 
     def __call__(self, batch: Any, spec: Any) -> Any:
+        """Run the step on a batch; `spec` is that of the dataset it comes from, if any."""
         batch = tf.nest.map_structure(_tensor_or_none, batch)
         tensors = [t for t in tf.nest.flatten(batch, expand_composites=True) if t is not None]
         if spec is not self._last_spec[0]:
@@ -149,7 +161,8 @@ class KerasStep:
         given = tf.nest.map_structure(_spec_of, batch)
         spec = given if spec is None else tf.nest.map_structure(_spec_or_none, spec)
         if spec is given and self._traces:
-            # Without a dataset's spec Keras traces the first shapes as they are, and general ones when others come.
+            # Without a dataset's spec Keras traces the first shapes as they are, and general ones
+            # when others come.
             spec = _generalized(spec, next(reversed(self._traces.values())).spec)
         key = repr(spec)
         if key not in self._traces:
@@ -159,6 +172,7 @@ class KerasStep:
             traced = tf.function(function, reduce_retracing=True).get_concrete_function(spec)
             # Tracing may create variables (optimizer slots), so they are listed afterwards.
             capture = capture_function(traced, variables=self._execute.variables())
+            compat.release(traced)
             name = f"{self._model.name} {self._kind}"
             run = self._execute.adopt(name, capture, fetch=self._kind == "predict")
             self._traces[key] = _Trace(spec, run, capture)
@@ -195,7 +209,9 @@ def _signature(value: Any) -> Any:
 
 
 def _generalized(new: Any, old: Any) -> Any:
-    """The most specific spec that takes both, as tf.function generalizes; `new` where they differ in kind."""
+    """The most specific spec that takes both, as tf.function generalizes; `new` where they differ
+    in kind.
+    """
     try:
         return tf.nest.map_structure(
             lambda a, b: None if a is None else a.most_specific_common_supertype([b]) or a, new, old
@@ -204,11 +220,13 @@ def _generalized(new: Any, old: Any) -> Any:
         return new
 
 
-# --- the user's own tf.functions --------------------------------------------------------------------------------
+# --- the user's own tf.functions ----------------------------------------------------------------
 
 
 def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]], Any]:
-    """What ConcreteFunction._call_flat becomes: a function that touches variables on workers is placed."""
+    """What ConcreteFunction._call_flat becomes: a function that touches variables on workers is
+    placed.
+    """
     adopted: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def call(original: Any, function: Any, inputs: list[Any], captured: list[Any]) -> Any:
@@ -219,8 +237,8 @@ def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]
             return original(function, inputs, captured)
         if compat.gradient_may_be_recorded([*inputs, *captured]):
             _LOG.warning(
-                "%s is called under a GradientTape outside of it and is not placed: put tape, gradients and update "
-                "into one @tf.function",
+                "%s is called under a GradientTape outside of it and is not placed: put tape, "
+                "gradients and update into one @tf.function",
                 function.graph.name,
             )
             return original(function, inputs, captured)
@@ -234,7 +252,9 @@ def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]
     return call
 
 
-def _adopt_function(execute: Execute, function: Any, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
+def _adopt_function(
+    execute: Execute, function: Any, inputs: list[Any]
+) -> Callable[[list[Any]], list[Any]]:
     placeholders = [t.op.name for t in function.inputs]
     resources = {
         name: tensor

@@ -1,8 +1,10 @@
-"""Rewrites of a captured step that make it divisible over devices without changing one bit of its results.
+"""Rewrites of a captured step that make it divisible over devices without changing one bit of its
+results.
 
-All of them work on GraphDefs, before shapes are known, and keep the names of the nodes they keep. A rewritten graph
-computes the same numbers: what they remove is bundling (many tensors through one node), waiting (outputs that wait
-for every side effect) and repetition (the same variable read many times).
+All of them work on GraphDefs, before shapes are known, and keep the names of the nodes they keep. A
+rewritten graph computes the same numbers: what they remove is bundling (many tensors through one
+node), waiting (outputs that wait for every side effect) and repetition (the same variable read many
+times).
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ _LOOPS = frozenset({"While", "StatelessWhile"})
 _RESOURCE = tf.resource.as_datatype_enum
 _VARIANT = tf.variant.as_datatype_enum
 
-# Elementwise ops without state: applied to scalars they are cheap, and equal inputs give equal outputs.
+# Elementwise ops without state: applied to scalars they are cheap, and equal inputs give equal
+# outputs.
 _SCALAR_OPS = frozenset(
-    """Abs Add AddV2 Cast Ceil Cos Div DivNoNan Equal Exp Floor FloorDiv FloorMod Greater GreaterEqual
-    Identity Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Pow RealDiv
-    Reciprocal Rsqrt Select SelectV2 Sign Sin Sqrt Square SquaredDifference Sub Tanh""".split()
+    """
+    Abs Add AddV2 Cast Ceil Cos Div DivNoNan Equal Exp Floor FloorDiv FloorMod Greater
+    GreaterEqual Identity Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
+    Minimum Mul Neg NotEqual Pow RealDiv Reciprocal Rsqrt Select SelectV2 Sign Sin Sqrt Square
+    SquaredDifference Sub Tanh
+    """.split()  # noqa: SIM905
 )
 
 
@@ -42,8 +48,8 @@ def producer(edge: str) -> str:
 def inline(graph_def: Any, side_effects: Iterable[str], keep: Iterable[str]) -> Any:
     """Inline all functions and lower conditionals; loops stay one functional op each.
 
-    A node `SINK` that waits for `side_effects` is added first, because inlining drops names of stateful calls: what
-    the sink waits for afterwards are the rewritten side effects.
+    A node `SINK` that waits for `side_effects` is added first, because inlining drops names of
+    stateful calls: what the sink waits for afterwards are the rewritten side effects.
     """
     sink = graph_def.node.add()
     sink.name, sink.op = SINK, "NoOp"
@@ -53,8 +59,8 @@ def inline(graph_def: Any, side_effects: Iterable[str], keep: Iterable[str]) -> 
         function.attr.pop("api_implements", None)
     _lower_loops(graph_def, False)
     graph_def = compat.optimize_functions(graph_def, [*keep, SINK])
-    # The runtime lowers them when it has placed them, as it does in an ordinary run: the functional kernel
-    # optimizes loop bodies by themselves, and gives other last bits.
+    # The runtime lowers them when it has placed them, as it does in an ordinary run: the functional
+    # kernel optimizes loop bodies by themselves, and gives other last bits.
     _lower_loops(graph_def, True)
     return graph_def
 
@@ -69,7 +75,8 @@ def _lower_loops(graph_def: Any, lower: bool) -> None:
 def split_identity_n(graph_def: Any) -> None:
     """Replace every IdentityN by one Identity per tensor.
 
-    Keras optimizers pass all gradients through one IdentityN, which would bring all of them to one device.
+    Keras optimizers pass all gradients through one IdentityN, which would bring all of them to one
+    device.
     """
     renamed: dict[str, str] = {}
     parts: dict[str, list[str]] = {}
@@ -105,8 +112,8 @@ def split_identity_n(graph_def: Any) -> None:
 def split_add_n(graph_def: Any) -> None:
     """Replace every AddN of three or more inputs by AddV2, left to right, also inside functions.
 
-    AddN starts with an input whose buffer it may reuse, so its order of summing, and the last bits, depend on who
-    else still reads the inputs: on the placement. The last AddV2 keeps the name.
+    AddN starts with an input whose buffer it may reuse, so its order of summing, and the last bits,
+    depend on who else still reads the inputs: on the placement. The last AddV2 keeps the name.
     """
     nodes, _ = _with_split_sums(graph_def.node, "{name}")
     _replace_nodes(graph_def, nodes)
@@ -118,7 +125,7 @@ def split_add_n(graph_def: Any) -> None:
         function.node_def.extend(nodes)
         # In functions an edge names the output: AddN calls it `sum`, AddV2 calls it `z`.
         renamed = {f"{name}:sum:0": f"{name}:z:0" for name in split}
-        _rewire(function.node_def, lambda edge: [renamed.get(edge, edge)])
+        _rewire(function.node_def, lambda edge, to=renamed: [to.get(edge, edge)])
         for output, edge in function.ret.items():
             function.ret[output] = renamed.get(edge, edge)
 
@@ -146,9 +153,9 @@ def _with_split_sums(nodes: Iterable[Any], edge_form: str) -> tuple[list[Any], s
 def drop_group_noops(graph_def: Any, largest: int = 4096) -> None:
     """Remove NoOps that only gather control edges.
 
-    Returned values stop waiting for the step's side effects: the function waits for those anyway, and a wait across
-    devices is a message each. Every other reader of such a NoOp waits for its inputs directly, unless that would
-    make more than `largest` edges.
+    Returned values stop waiting for the step's side effects: the function waits for those anyway,
+    and a wait across devices is a message each. Every other reader of such a NoOp waits for its
+    inputs directly, unless that would make more than `largest` edges.
     """
     noops = {node.name: node for node in graph_def.node if node.op == "NoOp" and node.name != SINK}
     free = _values_that_need_not_wait(graph_def)
@@ -174,7 +181,9 @@ def drop_group_noops(graph_def: Any, largest: int = 4096) -> None:
 
 
 def _values_that_need_not_wait(graph_def: Any) -> set[str]:
-    """Identity nodes whose value reaches nothing but the function's results, and which nothing waits for."""
+    """Identity nodes whose value reaches nothing but the function's results, and which nothing
+    waits for.
+    """
     data_readers: dict[str, set[str]] = defaultdict(set)
     awaited: set[str] = set()
     identities = []
@@ -199,11 +208,12 @@ def _values_that_need_not_wait(graph_def: Any) -> set[str]:
 
 
 def merge_equal_reads(graph_def: Any, scalars: frozenset[str]) -> None:
-    """Keep one of several nodes that read a variable at the same moment, or compute the same scalar.
+    """Keep one of several nodes that read a variable at the same moment, or compute the same
+    scalar.
 
-    `scalars` are placeholders of scalar variables. Two reads with equal inputs, control edges included, see the
-    same value. Only constants and elementwise ops on scalars are merged besides: merging larger tensors would
-    prolong their lives, and undo a recomputation the user asked for.
+    `scalars` are placeholders of scalar variables. Two reads with equal inputs, control edges
+    included, see the same value. Only constants and elementwise ops on scalars are merged besides:
+    merging larger tensors would prolong their lives, and undo a recomputation the user asked for.
     """
     merged: dict[str, str] = {}
     seen: dict[tuple[Any, ...], str] = {}
@@ -223,7 +233,9 @@ def merge_equal_reads(graph_def: Any, scalars: frozenset[str]) -> None:
 
 
 def _mergeable(node: Any, small: set[str]) -> bool:
-    """Whether equal copies of `node` may become one; remembers in `small` the nodes that yield scalars."""
+    """Whether equal copies of `node` may become one; remembers in `small` the nodes that yield
+    scalars.
+    """
     data = [producer(edge) for edge in node.input if not is_control(edge)]
     if node.op == "ReadVariableOp":
         if data[0] in small:
@@ -268,7 +280,9 @@ def add_results(graph_def: Any, outputs: Iterable[str]) -> None:
 
 
 def take_sink(graph_def: Any) -> tuple[list[str], list[str]]:
-    """Remove the sink and what nobody needs; return the results' tensors and the nodes that must run besides."""
+    """Remove the sink and what nobody needs; return the results' tensors and the nodes that must
+    run besides.
+    """
     by_name = {node.name: node for node in graph_def.node}
     edges = list(by_name[SINK].input)
     outputs = [edge if ":" in edge else f"{edge}:0" for edge in edges if not is_control(edge)]
@@ -338,7 +352,9 @@ def rename_functions(graph_def: Any, names: Mapping[str, str]) -> None:
 
 
 def in_topological_order(nodes: Iterable[Any]) -> list[Any]:
-    """`nodes` with producers before readers, otherwise as given. Frames of lowered loops do not occur here."""
+    """`nodes` with producers before readers, otherwise as given. Frames of lowered loops do not
+    occur here.
+    """
     nodes = list(nodes)
     by_name = {node.name: node for node in nodes}
     done: set[str] = set()

@@ -1,7 +1,9 @@
-"""A capture with devices becomes a function that runs over them, with static shapes and today's variables.
+"""A capture with devices becomes a function that runs over them, with static shapes and today's
+variables.
 
-Nothing is decided here: `StepPlacement` names a device for every node that runs once, and the rest (constants,
-batch inputs and what is computed from them alone, cheap chains of scalars) is copied to each device that reads it.
+Nothing is decided here: `StepPlacement` names a device for every node that runs once, and the rest
+(constants, batch inputs and what is computed from them alone, cheap chains of scalars) is copied to
+each device that reads it.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import tensorflow as tf
 from pardnn.tensorflow import compat, passes
 from pardnn.tensorflow.capture import Capture
 
-# Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope, and importing
-# would silently rename an op `a/b`.
+# Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,
+# and importing would silently rename an op `a/b`.
 INPUT_PREFIX = "pardnn_in_"
 CAPTURED_PREFIX = "pardnn_cap_"
 OUTPUT_PREFIX = "pardnn_out_"
@@ -32,8 +34,8 @@ Shapes = Sequence[Any]
 class StepPlacement:
     """Devices of a step's nodes, by TensorFlow device string.
 
-    Nodes absent from `devices`, and those in `clone`, are copied to every device that reads them. `control_edges`
-    are (before, after) pairs that enforce an order.
+    Nodes absent from `devices`, and those in `clone`, are copied to every device that reads them.
+    `control_edges` are (before, after) pairs that enforce an order.
     """
 
     devices: dict[str, str]
@@ -42,7 +44,8 @@ class StepPlacement:
 
 
 def base_graph(capture: Capture, batch_shapes: Shapes) -> Any:
-    """The step as an unplaced FuncGraph with static shapes; its nodes have the names of `capture.graph_def`.
+    """The step as an unplaced FuncGraph with static shapes; its nodes have the names of
+    `capture.graph_def`.
 
     Input i is `pardnn_in_i`, captured tensor i `pardnn_cap_i`.
     """
@@ -58,9 +61,9 @@ def place(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """A function over flat inputs that runs each node on its device and returns the flat results.
 
-    Results up to `fetch_bytes` are brought to the caller within the step, larger ones stay where they were computed
-    until somebody reads them. The function holds the handles that the variables have now: after a variable moved,
-    place again.
+    Results up to `fetch_bytes` are brought to the caller within the step, larger ones stay where
+    they were computed until somebody reads them. The function holds the handles that the variables
+    have now: after a variable moved, place again.
     """
     graph = _rebuild(capture, batch_shapes, _placed_nodes(capture, placement), capture.outputs)
     here = compat.local_device()
@@ -124,7 +127,8 @@ def _homes(capture: Capture, placement: StepPlacement) -> dict[str, list[str]]:
         elif node.name in placement.devices and node.name not in placement.clone:
             homes[node.name] = [placement.devices[node.name]]
         else:
-            # What only the caller reads (a result that does not depend on a variable) stays with it.
+            # What only the caller reads (a result that does not depend on a variable) stays with
+            # it.
             homes[node.name] = list(wanted.get(node.name, {"": None}))
         for edge in node.input:
             wanted.setdefault(passes.producer(edge), {}).update(dict.fromkeys(homes[node.name]))
@@ -148,9 +152,7 @@ def _rebuild(capture: Capture, batch_shapes: Shapes, nodes: list[Any], outputs: 
             )
     graph_def = _without_placeholders(capture, nodes, given)
     present = {passes.producer(edge) for node in graph_def.node for edge in node.input}
-    compat.import_into(
-        graph, graph_def, {f"{n}:0": t for n, t in given.items() if n in present}
-    )
+    compat.import_into(graph, graph_def, {f"{n}:0": t for n, t in given.items() if n in present})
     for name in outputs:
         source = given.get(passes.producer(name))
         graph.outputs.append(graph.get_tensor_by_name(name) if source is None else source)
@@ -159,7 +161,9 @@ def _rebuild(capture: Capture, batch_shapes: Shapes, nodes: list[Any], outputs: 
 
 
 def _without_placeholders(capture: Capture, nodes: list[Any], given: dict[str, Any]) -> Any:
-    """The GraphDef to import: library functions get names of this rebuild, since a name may be used once only."""
+    """The GraphDef to import: library functions get names of this rebuild, since a name may be used
+    once only.
+    """
     graph_def = tf.compat.v1.GraphDef()
     graph_def.versions.CopyFrom(capture.graph_def.versions)
     graph_def.node.extend(node for node in nodes if node.name not in given)
@@ -170,6 +174,7 @@ def _without_placeholders(capture: Capture, nodes: list[Any], given: dict[str, A
     if library.function:
         graph_def.library.CopyFrom(library)
         passes.rename_functions(
-            graph_def, {f.signature.name: compat.unique_name(f.signature.name) for f in library.function}
+            graph_def,
+            {f.signature.name: compat.unique_name(f.signature.name) for f in library.function},
         )
     return graph_def

@@ -1,7 +1,7 @@
 """The engine: turns each function a script runs into a planned, placed one, and reports at the end.
 
-At the first batch of a step it is captured, planned, its variables are moved, and it is placed; later batches of
-the same shape only run. The engine decides nothing: a `Planner` does.
+At the first batch of a step it is captured, planned, its variables are moved, and it is placed;
+later batches of the same shape only run. The engine decides nothing: a `Planner` does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,18 +23,15 @@ from pardnn.tensorflow import hooks, steps, summary, variables
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.place import place
-from pardnn.tensorflow.steps import PlannedStep, Version
+from pardnn.tensorflow.steps import PlannedStep, Record, Request, Version
 
 _LOG = logging.getLogger(__name__)
 
 # Peaks are asked for when another function takes over, this many times for each version.
 _MEASUREMENTS = 3
 _SMALL_RESULT_BYTES = 1024
+_ALLOCATOR_BYTES = 256
 _ALL_RESULTS = 1 << 62
-
-
-class DoesNotFit(Refusal):
-    """No plan keeps every device within its limit; the message says what is missing where."""
 
 
 class WorkerLost(Refusal):
@@ -48,37 +44,33 @@ class Planner(Protocol):
     def plan(
         self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
     ) -> PlannedStep:
-        """A placement of the step; raises DoesNotFit."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a plan has to respect: `fixed` maps id(variable) to the device it must stay on, `residents` are bytes by
-    device of variables the step does not touch, `training` says that the plan decides where variables live."""
-
-    fixed: dict[int, str]
-    residents: dict[str, int]
-    training: bool
+        """A placement of the step; raises Refusal where there is none."""
 
 
 class Engine:
-    """Runs a script's functions over the workers of `cluster`; `install` before the script, `finish` after it."""
+    """Runs a script's functions over the workers of `cluster`; `install` before the script,
+    `finish` after it.
+    """
 
-    def __init__(self, options: RunOptions, cluster: Cluster, planner: Planner | None = None) -> None:
+    def __init__(
+        self, options: RunOptions, cluster: Cluster, planner: Planner | None = None
+    ) -> None:
         self._options = options
         self._cluster = cluster
         self._planner = planner or _default_planner(options, cluster)
-        self._versions: list[Version] = []
+        self._records: list[Record] = []
         self._settled: dict[int, weakref.ref[Any]] = {}
         self._moves = 0
         self._busy = False
-        self._current: Version | None = None
+        self._current: Record | None = None
         self._remove: Callable[[], None] | None = None
 
-    # --- life -------------------------------------------------------------------------------------------------
+    # --- life -------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        """From now on functions that use variables on workers are placed; `variables.install` comes before."""
+        """From now on functions that use variables on workers are placed; `variables.install` comes
+        before.
+        """
         self._remove = hooks.install(self)
 
     def uninstall(self) -> None:
@@ -88,18 +80,20 @@ class Engine:
             self._remove = None
 
     def finish(self) -> None:
-        """Measure what is left to measure, write --json-out, and print the table, if anything was planned."""
+        """Measure what is left to measure, write --json-out, and print the table, if anything was
+        planned.
+        """
         self._leave(self._current)
         self._current = None
         devices = self._cluster.device_strings
         if self._options.json_out is not None:
-            report = json.dumps(summary.report(self._versions, devices), indent=2)
+            report = json.dumps(summary.report(self._records, devices), indent=2)
             _write(self._options.json_out, report + "\n")
         # The script's own results are on standard output.
-        sys.stderr.write(summary.table(self._versions, devices))
+        sys.stderr.write(summary.table(self._records, devices))
         sys.stderr.flush()
 
-    # --- what the hooks ask -----------------------------------------------------------------------------------
+    # --- what the hooks ask -----------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
@@ -117,7 +111,9 @@ class Engine:
     def adopt(
         self, name: str, capture: Capture, *, fetch: bool
     ) -> Callable[[list[Any]], list[Any]]:
-        """A function over flat tensors that runs `capture`, a version of it for each shape of theirs."""
+        """A function over flat tensors that runs `capture`, a version of it for each shape of
+        theirs.
+        """
         versions: dict[Any, tuple[int, Version]] = {}
         fetch_bytes = _ALL_RESULTS if fetch else _SMALL_RESULT_BYTES
 
@@ -131,12 +127,14 @@ class Engine:
 
         return run
 
-    # --- planning ---------------------------------------------------------------------------------------------
+    # --- planning ---------------------------------------------------------------------------------
 
     def _ready(
         self, name: str, capture: Capture, shapes: Any, fetch_bytes: int, old: Version | None
     ) -> Version:
-        """A version whose plan agrees with where the variables are now, planned anew where it does not."""
+        """A version whose plan agrees with where the variables are now, planned anew where it does
+        not.
+        """
         with self._at_work():
             if old is not None and all(v.device == device for v, device in old.planned.variables):
                 old.bind(place)
@@ -145,8 +143,9 @@ class Engine:
             self._current = None
             training = steps.trains(capture)
             planned = self._planner.plan(name, capture, shapes, self._request(capture, training))
-            version = Version(name, capture, shapes, fetch_bytes, training, planned)
-            self._versions.append(version)
+            record = Record(name, shapes, training, planned.prediction)
+            self._records.append(record)
+            version = Version(capture, shapes, fetch_bytes, planned, record)
             if training and self._options.dry_run:
                 raise SystemExit(0)
             self._move(planned.variables, training)
@@ -156,13 +155,15 @@ class Engine:
     def _request(self, capture: Capture, training: bool) -> Request:
         touched = {id(c.variable): c.variable for c in capture.captured if c.variable is not None}
         fixed = {
-            number: variable.device for number, variable in touched.items() if self._is_settled(variable)
+            number: variable.device
+            for number, variable in touched.items()
+            if self._is_settled(variable)
         }
         residents = dict.fromkeys(self._cluster.device_strings, 0)
         for variable in self.variables():
             if id(variable) not in touched and variable.device in residents:
-                residents[variable.device] += variables.bytes_of(variable)
-        return Request(fixed, residents, training)
+                residents[variable.device] += _rounded(variables.bytes_of(variable))
+        return Request(fixed, residents, training, measure=steps.reads_trainable(capture))
 
     def _is_settled(self, variable: Any) -> bool:
         reference = self._settled.get(id(variable))
@@ -182,12 +183,12 @@ class Engine:
         finally:
             self._busy = before
 
-    # --- running ----------------------------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------
 
     def _run(self, version: Version, tensors: list[Any]) -> list[Any]:
-        if version is not self._current:
+        if version.record is not self._current:
             self._leave(self._current)
-            self._enter(version)
+            self._enter(version.record)
         try:
             return version.run(tensors)
         except tf.errors.OpError as error:
@@ -196,21 +197,28 @@ class Engine:
                 raise
             raise WorkerLost(message) from error
 
-    def _enter(self, version: Version) -> None:
-        self._current = version
-        if version.measurements < _MEASUREMENTS:
+    def _enter(self, record: Record) -> None:
+        self._current = record
+        if record.measurements < _MEASUREMENTS:
             for number in range(len(self._cluster.device_strings)):
                 self._cluster.reset_peak(number)
 
-    def _leave(self, version: Version | None) -> None:
-        if version is None or version.measurements >= _MEASUREMENTS or not version.seconds:
+    def _leave(self, record: Record | None) -> None:
+        if record is None or record.measurements >= _MEASUREMENTS or not record.seconds:
             return
         count = len(self._cluster.device_strings)
-        version.note_peaks([self._cluster.memory(number)["peak"] for number in range(count)])
+        record.note_peaks([self._cluster.memory(number)["peak"] for number in range(count)])
+
+
+def _rounded(size: int) -> int:
+    """Bytes the allocator takes for `size`."""
+    return -(-size // _ALLOCATOR_BYTES) * _ALLOCATOR_BYTES
 
 
 def _loss_shows_after_s(error: Exception) -> float:
-    """Seconds to wait for a worker's loss to show after `error`; 0 for errors a lost worker does not cause."""
+    """Seconds to wait for a worker's loss to show after `error`; 0 for errors a lost worker does
+    not cause.
+    """
     lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
     return 2.0 if isinstance(error, lost) else 0.0
 

@@ -1,4 +1,6 @@
-"""One captured function over the life of a run: a version for each batch shape, timed, its peaks measured."""
+"""One captured function over the life of a run: a version for each batch shape, timed, its peaks
+measured.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,21 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What a plan has to respect.
+
+    `fixed` maps id(variable) to the device it must stay on; `residents` are bytes by device of
+    variables the step does not touch; `training`: the plan decides where variables live; `measure`:
+    its costs are worth measuring.
+    """
+
+    fixed: dict[int, str]
+    residents: dict[str, int]
+    training: bool
+    measure: bool = True
+
+
+@dataclass(frozen=True)
 class PlannedStep:
     """A placement, where its variables have to be, and what was promised (None: nobody planned)."""
 
@@ -40,37 +57,18 @@ class PlannedStep:
 
 
 @dataclass
-class Version:
-    """One captured function for one batch shape, placed."""
+class Record:
+    """What is known of one function for one batch shape after it is gone: it holds no tensor and no
+    variable.
+    """
 
     name: str
-    capture: Capture
     shapes: tuple[Any, ...]
-    fetch_bytes: int
     training: bool
-    planned: PlannedStep
+    prediction: Prediction | None
     seconds: list[float] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
     measurements: int = 0
-    _call: Callable[[Sequence[Any]], list[Any]] | None = None
-    _handles: list[int] = field(default_factory=list)
-
-    def run(self, tensors: list[Any]) -> list[Any]:
-        """Run one step and note how long it took, results that come back included."""
-        begin = time.perf_counter()
-        assert self._call is not None, "bind() comes first"
-        results = self._call(tensors)
-        self.seconds.append(time.perf_counter() - begin)
-        return results
-
-    def bind(self, build: Callable[..., Callable[[Sequence[Any]], list[Any]]]) -> None:
-        """Build the function with the variables' present handles, unless it already has them."""
-        handles = [id(compat.handle_of(c.variable)) for c in self.capture.captured if c.variable is not None]
-        if self._call is None or handles != self._handles:
-            self._call = build(
-                self.capture, self.shapes, self.planned.placement, fetch_bytes=self.fetch_bytes
-            )
-            self._handles = handles
 
     def note_peaks(self, peaks: Sequence[int]) -> None:
         """Take measured peaks, by worker, of the calls since the last reset."""
@@ -79,8 +77,41 @@ class Version:
         self.measurements += 1
 
     def median_s(self) -> float | None:
-        """Median seconds of a step, without the first two, which also set the function up on the workers."""
+        """Median seconds of a step, without the first two, which also set the function up on the
+        workers.
+        """
         return statistics.median(self.seconds[2:] or self.seconds) if self.seconds else None
+
+
+@dataclass
+class Version:
+    """One captured function for one batch shape, placed."""
+
+    capture: Capture
+    shapes: tuple[Any, ...]
+    fetch_bytes: int
+    planned: PlannedStep
+    record: Record
+    _call: Callable[[Sequence[Any]], list[Any]] | None = None
+    _handles: list[int] = field(default_factory=list)
+
+    def run(self, tensors: list[Any]) -> list[Any]:
+        """Run one step and note how long it took, results that come back included."""
+        begin = time.perf_counter()
+        assert self._call is not None, "bind() comes first"
+        results = self._call(tensors)
+        self.record.seconds.append(time.perf_counter() - begin)
+        return results
+
+    def bind(self, build: Callable[..., Callable[[Sequence[Any]], list[Any]]]) -> None:
+        """Build the function with the variables' present handles, unless it already has them."""
+        touched = [c.variable for c in self.capture.captured if c.variable is not None]
+        handles = [id(compat.handle_of(variable)) for variable in touched]
+        if self._call is None or handles != self._handles:
+            self._call = build(
+                self.capture, self.shapes, self.planned.placement, fetch_bytes=self.fetch_bytes
+            )
+            self._handles = handles
 
 
 def signature(tensors: Sequence[Any]) -> tuple[Any, ...]:
@@ -89,8 +120,25 @@ def signature(tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def trains(capture: Capture) -> bool:
-    """Whether the function reads and updates a trainable variable, so that its plan decides where variables live."""
+    """Whether the function reads and updates a trainable variable, so that its plan decides where
+    variables live.
+    """
     trainable = {
         c.placeholder for c in capture.captured if c.variable is not None and c.variable.trainable
     }
     return bool(passes.updated(capture.graph_def, trainable))
+
+
+def reads_trainable(capture: Capture) -> bool:
+    """Whether the function reads a trainable variable: it is the model at work, not its
+    initialisation.
+    """
+    trainable = {
+        c.placeholder for c in capture.captured if c.variable is not None and c.variable.trainable
+    }
+    return any(
+        passes.producer(edge) in trainable
+        for node in capture.graph_def.node
+        if not node.op.startswith("Assign")
+        for edge in node.input
+    )

@@ -1,30 +1,32 @@
-"""What a run tells at its end: promised against measured, as a table for people and as data for programs."""
+"""What a run tells at its end: promised against measured, as a table for people and as data for
+programs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from pardnn.tensorflow.steps import Prediction, Version
+from pardnn.tensorflow.steps import Prediction, Record
 
 _MIB = 1024 * 1024
 
 
-def main_version(versions: Sequence[Version]) -> Version | None:
-    """The version a run is about: the training step with most time spent, or planned but not run."""
-    planned = [v for v in versions if v.planned.prediction is not None]
-    return max(planned, key=lambda v: (v.training, sum(v.seconds)), default=None)
+def main_record(records: Sequence[Record]) -> Record | None:
+    """The record a run is about: the training step with most time spent, or planned but not run."""
+    planned = [r for r in records if r.prediction is not None]
+    return max(planned, key=lambda r: (r.training, sum(r.seconds)), default=None)
 
 
-def table(versions: Sequence[Version], device_strings: Sequence[str]) -> str:
+def table(records: Sequence[Record], device_strings: Sequence[str]) -> str:
     """Lines for a terminal about the run's training step; empty if nothing was planned."""
-    version = main_version(versions)
-    if version is None or version.planned.prediction is None:
+    record = main_record(records)
+    if record is None or record.prediction is None:
         return ""
-    promised = version.planned.prediction
+    promised = record.prediction
     rows = [["device", "limit MiB", "predicted peak", "measured peak"]]
     for number, device in enumerate(promised.peaks):
-        measured = f"{version.peaks[number] / _MIB:.1f}" if number < len(version.peaks) else "-"
+        measured = f"{record.peaks[number] / _MIB:.1f}" if number < len(record.peaks) else "-"
         rows.append(
             [
                 device,
@@ -34,16 +36,19 @@ def table(versions: Sequence[Version], device_strings: Sequence[str]) -> str:
             ]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [f"pardnn: {version.name}, plan by {promised.algorithm}"]
+    lines = [f"pardnn: {record.name}, plan by {promised.algorithm}"]
     for row in rows:
-        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        cells = [
+            row[0].ljust(widths[0]),
+            *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
+        ]
         lines.append("  " + "  ".join(cells))
-    lines.append("  " + _step_line(version, promised))
+    lines.append("  " + _step_line(record, promised))
     return "\n".join(lines) + "\n"
 
 
-def _step_line(version: Version, promised: Prediction) -> str:
-    measured = version.median_s()
+def _step_line(record: Record, promised: Prediction) -> str:
+    measured = record.median_s()
     parts = [f"step {_ms(promised.step_ns)} predicted"]
     parts.append(f"{measured * 1e3:.1f} ms measured" if measured is not None else "not run")
     if promised.one_device_ns is not None:
@@ -57,22 +62,22 @@ def _ms(nanoseconds: int) -> str:
     return f"{nanoseconds / 1e6:.1f} ms"
 
 
-def report(versions: Sequence[Version], device_strings: Sequence[str]) -> dict[str, Any]:
+def report(records: Sequence[Record], device_strings: Sequence[str]) -> dict[str, Any]:
     """The same as plain data: one entry for each function and batch shape, the table's first."""
-    main = main_version(versions)
-    ordered = sorted(versions, key=lambda v: v is not main)
-    return {"devices": list(device_strings), "functions": [_entry(v) for v in ordered]}
+    main = main_record(records)
+    ordered = sorted(records, key=lambda r: r is not main)
+    return {"devices": list(device_strings), "functions": [_entry(r) for r in ordered]}
 
 
-def _entry(version: Version) -> dict[str, Any]:
-    promised = version.planned.prediction
+def _entry(record: Record) -> dict[str, Any]:
+    promised = record.prediction
     entry: dict[str, Any] = {
-        "name": version.name,
-        "training": version.training,
-        "shapes": [list(shape) for shape in version.shapes],
-        "steps": len(version.seconds),
-        "measured_step_s": version.median_s(),
-        "measured_peak_bytes": list(version.peaks),
+        "name": record.name,
+        "training": record.training,
+        "shapes": [list(shape) for shape in record.shapes],
+        "steps": len(record.seconds),
+        "measured_step_s": record.median_s(),
+        "measured_peak_bytes": list(record.peaks),
     }
     if promised is not None:
         entry.update(
@@ -82,7 +87,9 @@ def _entry(version: Version) -> dict[str, Any]:
             any_timing_peak_bytes=list(promised.any_timing_peaks.values()),
             predicted_step_s=promised.step_ns / 1e9,
             bound_step_s=promised.bound_ns / 1e9,
-            one_device_step_s=None if promised.one_device_ns is None else promised.one_device_ns / 1e9,
+            one_device_step_s=None
+            if promised.one_device_ns is None
+            else promised.one_device_ns / 1e9,
             bytes_sent=promised.bytes_sent,
         )
     return entry

@@ -1,6 +1,8 @@
-"""A program: trains small Keras models plainly and placed over three logical devices, and prints both as JSON.
+"""A program: trains small Keras models plainly and placed over three logical devices, and prints
+both as JSON.
 
-Run by test_place.py in a process of its own, because logical devices must be set before anything else.
+Run by test_place.py in a process of its own, because logical devices must be set before anything
+else.
 """
 
 from __future__ import annotations
@@ -80,14 +82,23 @@ def compiled(model: Any, optimizer: Any) -> Any:
     return model
 
 
-MODELS = {"dense": dense, "convolution": convolution, "recurrent": recurrent, "attention": attention}
+MODELS = {
+    "dense": dense,
+    "convolution": convolution,
+    "recurrent": recurrent,
+    "attention": attention,
+}
 
 
 def batches(kind: str) -> Any:
     """Three batches of eight and one of four."""
     random = np.random.RandomState(0)
     shape = {"dense": (28, 20), "convolution": (28, 12, 12, 3)}.get(kind, (28, 10))
-    x = random.rand(*shape).astype("f") if kind in ("dense", "convolution") else random.randint(0, 30, shape)
+    x = (
+        random.rand(*shape).astype("f")
+        if kind in ("dense", "convolution")
+        else random.randint(0, 30, shape)
+    )
     return tf.data.Dataset.from_tensor_slices((x, random.randint(0, 5, (28,)))).batch(8)
 
 
@@ -117,7 +128,9 @@ def placed(kind: str, devices: list[str], seed: int) -> dict[str, Any]:
         if str(shapes) not in functions:
             functions[str(shapes)] = placed_function(capture, shapes, devices, seed)
         flat, run, results = tf.nest.flatten(batch), functions[str(shapes)], []
-        for partition in compat.partitions_of(lambda run=run, flat=flat, results=results: results.extend(run(flat))):
+        for partition in compat.partitions_of(
+            lambda run=run, flat=flat, results=results: results.extend(run(flat))
+        ):
             used.update(n.device for n in partition.node if n.op == "MatMul")
         losses.append({k: float(v) for k, v in capture.pack(results).items()})
     model.optimizer.finalize_variable_values(model.trainable_variables)
@@ -146,7 +159,9 @@ def main() -> None:
     tf.config.set_soft_device_placement(False)
     compat.turn_off_grappler()
     devices = [d.name for d in tf.config.list_logical_devices("CPU")]
-    devices = [f"/job:localhost/replica:0/task:0{d}" if d.startswith("/device") else d for d in devices]
+    devices = [
+        f"/job:localhost/replica:0/task:0{d}" if d.startswith("/device") else d for d in devices
+    ]
     result = {}
     for kind in MODELS:
         result[kind] = {"ordinary": ordinary(kind), "placed": placed(kind, devices, seed=3)}

@@ -1,4 +1,6 @@
-"""Placements for tests (by variables, at random), small Keras models, and the ordinary run to compare with."""
+"""Placements for tests (by variables, at random), small Keras models, and the ordinary run to
+compare with.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,19 @@ def every_ops(graph: Any) -> set[str]:
         if op.type == "Placeholder":
             if op.name.startswith("pardnn_in_"):
                 every.add(op.name)
-        elif not op.op_def.is_stateful and all(
-            t.op.name in every and t.dtype not in (tf.resource, tf.variant) for t in op.inputs
-        ) and all(c.name in every for c in op.control_inputs) and op.type not in (
-            "EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "NoOp",
+        elif (
+            not op.op_def.is_stateful
+            and all(
+                t.op.name in every and t.dtype not in (tf.resource, tf.variant) for t in op.inputs
+            )
+            and all(c.name in every for c in op.control_inputs)
+            and op.type
+            not in (
+                "EmptyTensorList",
+                "TensorListReserve",
+                "TensorListFromTensor",
+                "NoOp",
+            )
         ):
             every.add(op.name)
     return every
@@ -78,7 +89,9 @@ def move(variable: Any, device: str) -> None:
 def planned(
     capture: Capture, shapes: Sequence[Any], devices: Sequence[str], request: Any, seed: int | None
 ) -> tuple[StepPlacement, list[tuple[Any, str]]]:
-    """A placement as a planner returns it: variables that one op touches come together, others stay."""
+    """A placement as a planner returns it: variables that one op touches come together, others
+    stay.
+    """
     graph = base_graph(capture, shapes)
     units, every = _units(graph), every_ops(graph)
     home: dict[str, str] = {}

@@ -79,8 +79,12 @@ def test_a_loop_stays_one_op_and_a_conditional_does_not() -> None:
     weight = tf.Variable(tf.ones([3, 2]))
 
     def step(x: Any) -> Any:
-        y = tf.while_loop(lambda y: tf.reduce_sum(y) < 9.0, lambda y: (y + 1.0,), (tf.matmul(x, weight),))[0]
-        return tf.cond(tf.reduce_sum(y) > 1.0, lambda: weight.assign_add(weight), lambda: weight.read_value())
+        y = tf.while_loop(
+            lambda y: tf.reduce_sum(y) < 9.0, lambda y: (y + 1.0,), (tf.matmul(x, weight),)
+        )[0]
+        return tf.cond(
+            tf.reduce_sum(y) > 1.0, lambda: weight.assign_add(weight), lambda: weight.read_value()
+        )
 
     kinds = [n.op for n in capture_function(step, SPEC, variables=[weight]).graph_def.node]
     assert sum(kind in ("While", "StatelessWhile") for kind in kinds) == 1
@@ -94,7 +98,9 @@ def test_users_of_a_table_stay_with_the_caller() -> None:
         tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 2], tf.int64)), -1
     )
     capture = capture_function(
-        lambda x: tf.gather(weight, table.lookup(x)), tf.TensorSpec([None], tf.string), variables=[weight]
+        lambda x: tf.gather(weight, table.lookup(x)),
+        tf.TensorSpec([None], tf.string),
+        variables=[weight],
     )
     kinds = {n.op for n in capture.graph_def.node if n.name in capture.host}
     assert kinds == {"LookupTableFindV2"}

@@ -25,11 +25,15 @@ def graph(*lines: str) -> Any:
 
 
 def text(graph_def: Any) -> list[str]:
-    return [f"{n.name} {n.op}" + (f" < {' '.join(n.input)}" if n.input else "") for n in graph_def.node]
+    return [
+        f"{n.name} {n.op}" + (f" < {' '.join(n.input)}" if n.input else "") for n in graph_def.node
+    ]
 
 
 def test_an_identity_n_becomes_one_identity_per_tensor() -> None:
-    g = graph("a X", "b X", "wait X", "both IdentityN < a b ^wait", "p Y < both both:1", "q Z < ^both")
+    g = graph(
+        "a X", "b X", "wait X", "both IdentityN < a b ^wait", "p Y < both both:1", "q Z < ^both"
+    )
     passes.split_identity_n(g)
     assert text(g) == [
         "a X",
@@ -56,7 +60,9 @@ def test_a_sum_of_four_is_added_from_left_to_right_under_its_own_name() -> None:
 def test_sums_inside_functions_are_split_too_and_their_output_is_renamed() -> None:
     @tf.function
     def looped(x: Any) -> Any:
-        return tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.add_n([y, x, y])), (0, x))[1]
+        return tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.add_n([y, x, y])), (0, x))[
+            1
+        ]
 
     g = looped.get_concrete_function(tf.TensorSpec([2])).graph.as_graph_def()
     before = sum(n.op == "AddN" for f in g.library.function for n in f.node_def)
@@ -103,7 +109,9 @@ def test_a_returned_value_that_something_waits_for_keeps_its_waits() -> None:
 
 
 def test_a_noop_that_would_make_too_many_edges_stays() -> None:
-    g = graph("a X", "b X", "all NoOp < ^a ^b", "p Y < ^all", "q Y < ^all", f"{passes.SINK} NoOp < p q")
+    g = graph(
+        "a X", "b X", "all NoOp < ^a ^b", "p Y < ^all", "q Y < ^all", f"{passes.SINK} NoOp < p q"
+    )
     passes.drop_group_noops(g, largest=3)
     assert "p Y < ^all" in text(g)
 
@@ -133,7 +141,7 @@ def test_equal_reads_become_one_and_so_do_scalars_behind_them() -> None:
         "read3 ReadVariableOp < count ^update",
         "w1 ReadVariableOp < weight",
         "big1 Mul < w1 mul1",
-        "big2 Mul < w1 mul1",  # a large product computed twice stays: merging it might prolong its life
+        "big2 Mul < w1 mul1",
     ]
 
 

@@ -1,4 +1,4 @@
-"""A step placed at random over three devices computes the ordinary run's numbers, to the last bit."""
+"""A step placed at random over three devices computes the ordinary run's numbers, to the bit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def test_losses_and_weights_are_those_of_the_ordinary_run(trained: Any, model: s
 
 
 def test_the_runtime_puts_products_on_all_devices(trained: Any) -> None:
-    assert [d[-5:] for d in trained["attention"]["placed"]["devices"]] == ["CPU:0", "CPU:1", "CPU:2"]
+    assert [d[-5:] for d in trained["attention"]["placed"]["devices"]] == [
+        "CPU:0",
+        "CPU:1",
+        "CPU:2",
+    ]
 
 
 def small_capture() -> tuple[Any, Any]:

@@ -1,0 +1,172 @@
+"""From a captured step to a plan: costs, graph, machine, planner, check; remembered on disk for the
+next run.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import pardnn
+from pardnn import cache
+from pardnn.errors import Refusal, UsageError
+from pardnn.launch import RunOptions
+from pardnn.tensorflow import links
+from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.cluster import Cluster
+from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
+
+_LOG = logging.getLogger(__name__)
+
+# What the workers' allocator hands out is a multiple of this.
+ALLOCATOR_BYTES = 256
+
+
+class DoesNotFit(Refusal):
+    """No plan keeps every device within its limit; the message says what is missing where."""
+
+
+class CorePlanner:
+    """Plans steps with pardnn's core for the workers of `cluster`, as `options` say."""
+
+    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
+        self._options = options
+        self._cluster = cluster
+        self._given = options.plan
+        self._save_to = options.save_plan
+
+    def plan(
+        self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
+    ) -> PlannedStep:
+        """A plan that the checker agreed with. Raises DoesNotFit, or Refusal for files."""
+        from pardnn.tensorflow import translate
+
+        strings = self.device_strings()
+        step = self._state(capture, shapes, request, {v: k for k, v in strings.items()})
+        plan = self._plan_of(step, request)
+        if not plan.fits:
+            raise DoesNotFit(f"{name} does not fit: {plan.why}")
+        problems = pardnn.check(step.graph, plan)
+        if problems:
+            raise AssertionError(f"the checker refuses the plan of {name}: {problems[0]}")
+        if request.training and self._save_to is not None:
+            plan.write(str(self._save_to))
+            self._save_to = None
+        homes = [(v, strings[plan.device_of[key]]) for key, v in step.variable_of.items()]
+        placement = translate.step_placement(step, plan, strings)
+        return PlannedStep(placement, homes, self._prediction(step, plan))
+
+    def device_strings(self) -> dict[str, str]:
+        """TensorFlow's names of the devices; in a dry run those workers need not exist."""
+        names = self._machine.device_names
+        return {
+            name: f"/job:worker/replica:0/task:{number}/device:CPU:0"
+            for number, name in enumerate(names)
+        }
+
+    def _state(
+        self, capture: Capture, shapes: Sequence[Any], request: Request, names: dict[str, str]
+    ) -> Any:
+        """The step as a graph to plan, fixed variables pinned, the memory of others taken."""
+        from pardnn.tensorflow import costs, translate
+        from pardnn.tensorflow.loops import regions_of
+
+        graph = base_graph(capture, shapes)
+        if request.measure:
+            table = costs.measure(graph, self._cluster, cache.folder("costs"))
+        else:
+            table = costs.CostTable(regions_of(graph))
+        step = translate.translate(
+            graph,
+            capture,
+            table,
+            granularity=ALLOCATOR_BYTES,
+            pins=names,
+            fixed=frozenset(request.fixed),
+        )
+        for number, (device, size) in enumerate(sorted(request.residents.items())):
+            if size:
+                # Variables of other functions; each counts with its own rounding already.
+                step.graph.var(f"pardnn_resident_{number}", size, on=(names[device],))
+        return step
+
+    @functools.cached_property
+    def _machine(self) -> Any:
+        """The devices and their limits; links of this machine are measured only for a plan to be
+        made.
+        """
+        if self._options.machine is not None:
+            return pardnn.Machine.read(str(self._options.machine))
+        return self._uniform({})
+
+    @functools.cached_property
+    def _measured_machine(self) -> Any:
+        if self._options.machine is not None:
+            return self._machine
+        return self._uniform(links.measure(self._cluster))
+
+    def _uniform(self, rates: dict[str, Any]) -> Any:
+        limits = self._options.memory if self._options.dry_run else self._cluster.limits
+        everything = psutil.virtual_memory().total
+        return pardnn.Machine.uniform(
+            devices=self._options.devices,
+            memory=[everything if limit is None else limit for limit in limits],
+            kind="cpu",
+            granularity=ALLOCATOR_BYTES,
+            **rates,
+        )
+
+    def _plan_of(self, step: Any, request: Request) -> Any:
+        """The plan given by --plan, or remembered from an earlier run, or made now."""
+        if request.training and self._given is not None:
+            path, self._given = self._given, None
+            return self._given_plan(path, step)
+        folder = cache.folder("plans")
+        options = [self._options.algorithm, str(self._options.margin)]
+        key = cache.key(pardnn.__version__, step.graph.hash, self._machine.text(), *options)
+        if folder is not None and (folder / f"{key}.json").is_file():
+            try:
+                return pardnn.Plan.read(str(folder / f"{key}.json"), step.graph)
+            except pardnn.Error as error:
+                _LOG.info("a remembered plan is not used: %s", error)
+        plan = pardnn.plan(
+            step.graph,
+            self._measured_machine,
+            algorithm=self._options.algorithm,
+            margin=self._options.margin,
+        )
+        if folder is not None and plan.fits:
+            plan.write(str(folder / f"{key}.json"))
+        return plan
+
+    def _given_plan(self, path: Path, step: Any) -> Any:
+        try:
+            plan = pardnn.Plan.read(str(path), step.graph)
+        except pardnn.Error as error:
+            raise UsageError(f"--plan {path}: {error}") from None
+        used = set(plan.device_of.values())
+        if not used <= set(self._machine.device_names):
+            raise UsageError(
+                f"--plan {path}: it uses {', '.join(sorted(used))}; this run has "
+                + ", ".join(self._machine.device_names)
+            )
+        return plan
+
+    def _prediction(self, step: Any, plan: Any) -> Prediction:
+        one = pardnn.plan(step.graph, self._measured_machine, algorithm="one-device")
+        return Prediction(
+            algorithm=plan.algorithm,
+            limits=dict(plan.limits),
+            peaks=dict(plan.peaks),
+            any_timing_peaks=dict(plan.any_timing_peaks),
+            step_ns=plan.step_ns,
+            bound_ns=plan.bound_ns,
+            one_device_ns=one.step_ns,
+            bytes_sent=plan.bytes_sent,
+        )
