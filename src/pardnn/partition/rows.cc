@@ -11,6 +11,7 @@
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fit.h"
 #include "pardnn/partition/one_device.h"
+#include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/repair.h"
 #include "pardnn/partition/times.h"
 
@@ -29,6 +30,9 @@ constexpr std::array kRows = {
         .run = chunks,
         .repaired = false},
     Row{.name = "etf", .summary = "list scheduling, what can start earliest first", .run = etf},
+    Row{.name = "pardnn",
+        .summary = "the published method: critical paths, mapped clusters, refinement",
+        .run = pardnn_row},
 };
 
 const Row* find_row(std::string_view name) {

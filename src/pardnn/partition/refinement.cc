@@ -1,0 +1,29 @@
+// Refinement: a placement that passes of a row try to improve.
+#include "pardnn/partition/refinement.h"
+
+#include "pardnn/partition/orders.h"
+
+namespace pardnn {
+
+Refinement::Refinement(const Problem& problem, const Times& times, UnitPlacement placement)
+    : problem_(problem), times_(times), trial_(problem), proposal_(list(std::move(placement))) {
+  if (const Timeline* timeline = trial_.schedule(proposal_)) timeline_ = *timeline;
+}
+
+Proposal Refinement::list(UnitPlacement placement) const {
+  const auto priority = bottom_levels(problem_, times_, placement);
+  std::vector<OpId> order = list_order(problem_, times_, placement, priority, Take::kPriority);
+  return {std::move(placement), std::move(order)};
+}
+
+bool Refinement::offer(UnitPlacement placement) {
+  Proposal proposal = list(std::move(placement));
+  const Timeline* timeline = trial_.schedule(proposal);
+  if (timeline == nullptr) return false;
+  if (timeline_.has_value() && timeline->step_ns > timeline_->step_ns) return false;
+  proposal_ = std::move(proposal);
+  timeline_ = *timeline;
+  return true;
+}
+
+}  // namespace pardnn
