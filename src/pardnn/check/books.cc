@@ -125,12 +125,18 @@ void Books::book(OpId op) {
   if (problem_.workspace_bytes(op) > 0) {
     workspace_.push_back({problem_.workspace_bytes(op), start, clock_.finish(op)});
   }
-  // Buffers are only added from here on for outputs, which no output of this op can take over.
-  std::vector<bool> taken(buffers_.size(), false);
+  // Aliases first: one that the op makes itself and that is needed later keeps a buffer from being
+  // taken over, whichever of the two outputs is written first.
   for (const TensorId output : graph_.outputs(op)) {
     if (const auto alias = graph_.tensor(output).alias_of) {
       join(*buffer_behind(graph_.inputs(op)[*alias]), output);
-    } else if (const auto over = take_over(op, output, taken)) {
+    }
+  }
+  // Buffers are only added from here on for outputs, which no output of this op can take over.
+  std::vector<bool> taken(buffers_.size(), false);
+  for (const TensorId output : graph_.outputs(op)) {
+    if (graph_.tensor(output).alias_of) continue;
+    if (const auto over = take_over(op, output, taken)) {
       taken[*over] = true;
       join(*over, output);
     } else {
