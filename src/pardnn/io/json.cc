@@ -1,6 +1,7 @@
 #include "pardnn/io/json.h"
 
 #include <algorithm>
+
 #include <boost/json/src.hpp>
 
 namespace pardnn {
@@ -72,8 +73,8 @@ json::value parse_json(std::string_view text, std::string_view source) {
   }
   if (failure) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(read), '\n');
-    throw Error(std::string(source) + ":" + std::to_string(line) + ": found " +
-                failure.message() + ", expected JSON");
+    throw Error(std::string(source) + ":" + std::to_string(line) + ": found " + failure.message() +
+                ", expected JSON");
   }
   return parser.release();
 }

@@ -3,12 +3,13 @@
 // Only .cc files of io and report include this, since Boost.JSON stays behind it.
 #pragma once
 
-#include <boost/json.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <boost/json.hpp>
 
 #include "pardnn/base/error.h"
 

@@ -39,8 +39,8 @@ std::vector<DeviceId> read_ends(const JsonObject& link, std::string_view member,
       for (const DeviceId device : machine.devices.ids()) ends.push_back(device);
       return;
     }
-    const auto device = value.is_string() ? machine.find(std::string_view(value.get_string()))
-                                          : std::nullopt;
+    const auto device =
+        value.is_string() ? machine.find(std::string_view(value.get_string())) : std::nullopt;
     if (!device) link.fail(member, describe(value), "the name of a device, or \"*\"");
     ends.push_back(*device);
   };
@@ -103,8 +103,8 @@ class LinkReader {
   std::vector<ChannelId> channels_of(const JsonObject& link) const {
     std::set<ChannelId> channels;
     for (const json::value& item : link.array("channels")) {
-      const auto found = item.is_string() ? shared_.find(std::string(item.get_string()))
-                                          : shared_.end();
+      const auto found =
+          item.is_string() ? shared_.find(std::string(item.get_string())) : shared_.end();
       if (found == shared_.end()) {
         link.fail("channels", describe(item), "a name that the file lists under \"channels\"");
       }

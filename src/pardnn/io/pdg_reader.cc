@@ -74,9 +74,7 @@ class Reader {
       refuse(line_begin_, "a line of " + std::to_string(line_.size()) + " bytes",
              "at most 1 MiB, 1048576 bytes");
     }
-    bool plain = true;
-    for (const char c : line_) plain &= c >= 0x20 && c < 0x7F;
-    if (!plain) check_bytes();
+    if (!is_printable_ascii(line_)) check_bytes();
     return true;
   }
 
@@ -115,9 +113,10 @@ class Reader {
     const void* space = from == end ? nullptr : std::memchr(from, ' ', line_.size());
     return {from, static_cast<std::size_t>((space ? static_cast<const char*>(space) : end) - from)};
   }
+  void pass(std::string_view word) { line_.remove_prefix(word.size()); }
   std::string_view take() {
     const std::string_view word = peek();
-    line_.remove_prefix(word.size());
+    pass(word);
     return word;
   }
   std::string_view take(const char* expected) {
@@ -213,7 +212,7 @@ class Reader {
     const char* sign = take().data();
     for (std::string_view word = peek(); !word.empty() && word != ">" && !is_attribute(word);
          word = peek()) {
-      take();
+      pass(word);
       op_.inputs.push_back(words_.input(word));
       op_.inputs.back().place = place(word);
     }
@@ -223,7 +222,7 @@ class Reader {
   void outputs() {
     const char* sign = take().data();
     for (std::string_view word = peek(); !word.empty() && !is_attribute(word); word = peek()) {
-      take();
+      pass(word);
       if (word == "<") refuse(word.data(), "< behind >", "inputs before outputs");
       op_.outputs.push_back(PdgWords::output(word));
       op_.outputs.back().place = place(word);

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "pardnn/plan/plan.h"
 #include "pardnn/problem/problem.h"
+#include "pardnn/plan/plan.h"
 
 namespace pardnn {
 

@@ -1,0 +1,180 @@
+#include "pardnn/plan/plan.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "pardnn/io/files.h"
+#include "pardnn/io/pdg_words.h"
+#include "pardnn/io/plan_json.h"
+
+#include "bindings.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pardnn::python {
+
+namespace {
+
+using Keys = std::vector<std::string>;
+using TransferTuple = std::tuple<std::string, std::optional<std::uint32_t>, std::string,
+                                 std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+std::string name_of(const PythonPlan& self, DeviceId device) {
+  return self.problem->machine().devices[device].name;
+}
+
+std::string key_of(const PythonPlan& self, OpId op) {
+  return encode_key(self.problem->graph().key(op));
+}
+
+// One number per device, by name.
+template <class Number>
+std::map<std::string, std::int64_t> by_device(const PythonPlan& self, Number number) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const DeviceId device : self.problem->devices()) {
+    numbers[name_of(self, device)] = number(device);
+  }
+  return numbers;
+}
+
+std::map<std::string, std::string> device_of(const PythonPlan& self) {
+  std::map<std::string, std::string> devices;
+  const Graph& graph = self.problem->graph();
+  for (const OpId op : graph.ops()) {
+    if (const auto device = self.plan.placement.ops[op]) {
+      devices[key_of(self, op)] = name_of(self, *device);
+    }
+  }
+  for (const VariableId variable : graph.variables()) {
+    devices[encode_key(graph.key(variable))] =
+        name_of(self, self.plan.placement.variables[variable]);
+  }
+  return devices;
+}
+
+std::map<std::string, Keys> sequences(const PythonPlan& self) {
+  std::map<std::string, Keys> sequences;
+  for (const DeviceId device : self.problem->devices()) {
+    Keys& keys = sequences[name_of(self, device)];
+    for (const OpId op : self.plan.sequences[device]) keys.push_back(key_of(self, op));
+  }
+  return sequences;
+}
+
+std::vector<TransferTuple> transfers(const PythonPlan& self) {
+  std::vector<TransferTuple> tuples;
+  for (const Transfer& transfer : self.plan.prediction.transfers) {
+    tuples.emplace_back(key_of(self, transfer.producer), transfer.output,
+                        name_of(self, transfer.to), transfer.request_ns, transfer.start_ns,
+                        transfer.arrival_ns, transfer.bytes);
+  }
+  return tuples;
+}
+
+// A new array that owns its numbers.
+auto starts(const PythonPlan& self) {
+  const Graph& graph = self.problem->graph();
+  auto* values = new std::vector<std::int64_t>(self.plan.prediction.start_ns.rows());
+  for (const OpId op : graph.ops()) {
+    if (graph.is_every(op)) (*values)[index(op)] = -1;
+  }
+  nb::capsule owner(values, [](void* memory) noexcept {
+    delete static_cast<std::vector<std::int64_t>*>(memory);
+  });
+  return nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(values->data(), {values->size()}, owner);
+}
+
+PythonPlan read(const std::string& path, PythonGraph& graph) {
+  PlanFile file = read_plan(read_file(path), path, graph.graph());
+  auto problem = std::make_shared<const Problem>(std::move(file.problem));
+  return {std::move(problem), std::move(file.plan), ""};
+}
+
+void add_numbers(nb::class_<PythonPlan>& plan) {
+  plan.def_prop_ro(
+          "starts", &starts, nb::rv_policy::automatic,
+          "When each op starts: int64 ns of shape (ops,) by op number, -1 for `every` ops.")
+      .def_prop_ro(
+          "step_ns", [](const PythonPlan& self) { return self.plan.prediction.step_ns; },
+          "Predicted length of a step.")
+      .def_prop_ro(
+          "bound_ns", [](const PythonPlan& self) { return self.plan.bound_ns; },
+          "No plan on this machine has a shorter step.")
+      .def_prop_ro(
+          "bytes_sent", [](const PythonPlan& self) { return self.plan.prediction.bytes_sent; },
+          "Bytes that cross devices in a step.")
+      .def_prop_ro(
+          "peaks",
+          [](const PythonPlan& self) {
+            return by_device(
+                self, [&](DeviceId device) { return self.plan.prediction.peaks[device].bytes; });
+          },
+          "Predicted most bytes in use at one moment, by device.")
+      .def_prop_ro(
+          "any_timing_peaks",
+          [](const PythonPlan& self) {
+            return by_device(self, [&](DeviceId device) {
+              return self.plan.prediction.peaks[device].any_timing_bytes;
+            });
+          },
+          "Bytes that no timing of the same sequences can pass, by device.")
+      .def_prop_ro(
+          "peak_at_ns",
+          [](const PythonPlan& self) {
+            return by_device(
+                self, [&](DeviceId device) { return self.plan.prediction.peaks[device].at_ns; });
+          },
+          "First moment of each peak, by device.")
+      .def_prop_ro(
+          "limits",
+          [](const PythonPlan& self) {
+            return by_device(self,
+                             [&](DeviceId device) { return self.problem->limit_bytes(device); });
+          },
+          "Bytes that each device may use, by device.");
+}
+
+}  // namespace
+
+void add_plan(nb::module_& module) {
+  nb::class_<PythonPlan> plan(module, "Plan",
+                              "Where every op and variable goes, in which order ops start, and "
+                              "what is predicted of it.");
+  plan.def_prop_ro(
+          "fits", [](const PythonPlan& self) { return self.plan.score.fits(); },
+          "Whether no device ever holds more than its limit.")
+      .def_ro("why", &PythonPlan::why, "What stands in the way when the plan does not fit.")
+      .def_prop_ro(
+          "algorithm", [](const PythonPlan& self) { return self.plan.algorithm; },
+          "The row that found it.")
+      .def_prop_ro("device_of", &device_of,
+                   "Device of every op and variable by key; `every` ops have none.")
+      .def_prop_ro("sequences", &sequences, "Keys of the ops of each device, in order.")
+      .def_prop_ro("transfers", &transfers,
+                   "(producer key, output number or None for a control edge, destination,\n"
+                   "request ns, start ns, arrival ns, bytes) of everything that is sent.")
+      .def(
+          "write",
+          [](const PythonPlan& self, const std::string& path) {
+            write_file_atomically(path, write_plan(*self.problem, self.plan));
+          },
+          "path"_a, "Write the plan file (JSON).")
+      .def_static("read", &read, "path"_a, "graph"_a,
+                  "Read a plan file of this graph; pardnn.Error when it is one of another.");
+  add_numbers(plan);
+}
+
+}  // namespace pardnn::python

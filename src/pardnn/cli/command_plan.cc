@@ -1,0 +1,108 @@
+// `pardnn plan`: places a graph on a machine, prints what is predicted, writes the plan.
+#include <chrono>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "pardnn/base/integers.h"
+#include "pardnn/base/quantity.h"
+#include "pardnn/cli/commands.h"
+#include "pardnn/cli/interrupt.h"
+#include "pardnn/cli/options.h"
+#include "pardnn/cli/problem_options.h"
+#include "pardnn/io/files.h"
+#include "pardnn/io/pdg_reader.h"
+#include "pardnn/io/plan_json.h"
+#include "pardnn/partition/rows.h"
+#include "pardnn/report/overflow.h"
+#include "pardnn/report/summary.h"
+
+namespace pardnn::cli {
+
+namespace {
+
+struct PlanOptions {
+  MachineOptions machine;
+  RuleOptions rules;
+  std::string algorithm = "auto";
+  Run run;
+  std::string output;
+  bool json = false, help = false;
+
+  std::vector<Option> table() {
+    return joined(
+        joined(machine.table(), rules.table()),
+        {
+            {"--algorithm", "NAME", "the planner (auto): " + names(),
+             [this](std::string_view text) {
+               if (!is_algorithm(text)) reject("--algorithm", text, "one of " + names());
+               algorithm = text;
+             }},
+            {"--budget", "TIME", "stop searching after this long",
+             [this](std::string_view text) {
+               run.budget = std::chrono::nanoseconds(ns_of("--budget", text));
+             }},
+            {"--steps", "N", "search this many steps: the same plan every time",
+             [this](std::string_view text) {
+               run.steps = integer_of("--steps", text, 0, kMaxQuantity);
+             }},
+            {"--seed", "N", "of the search (0)",
+             [this](std::string_view text) {
+               run.seed = static_cast<std::uint64_t>(integer_of("--seed", text, 0, kMaxQuantity));
+             }},
+            {"-o, --output", "FILE", "write the plan there",
+             [this](std::string_view text) { output = text; }},
+            {"--json", "", "print the summary as JSON", [this](std::string_view) { json = true; }},
+            {"-h, --help", "", "this text", [this](std::string_view) { help = true; }},
+        });
+  }
+
+  static std::string names() {
+    std::string names;
+    for (const std::string_view name : algorithm_names()) {
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    return names;
+  }
+};
+
+}  // namespace
+
+int plan(const std::vector<std::string>& words, Console& console) {
+  PlanOptions options;
+  const auto table = options.table();
+  const auto files = parse_options(words, table);
+  if (options.help) {
+    console.out
+        << "usage: pardnn plan GRAPH --machine FILE | --devices N --memory SIZE [...]\n\n"
+           "Finds a device for every op and an order for every device, so that no device\n"
+           "ever holds more than its memory and the step is short. Ctrl-C ends the search\n"
+           "with the best plan so far. Exit status 1: no plan that fits was found.\n\n"
+        << describe_options(table)
+        << "\nexample: pardnn plan step.pdg --devices 4 --memory 16GiB --budget 2s -o plan.json\n";
+    return kDone;
+  }
+  if (files.size() != 1) {
+    throw UsageError("found " + std::to_string(files.size()) + " graphs, expected one");
+  }
+  const Problem problem(options.rules.apply(read_pdg_file(files.front())),
+                        options.machine.machine(), options.rules.rules);
+  const Interrupt interrupt;
+  options.run.stop = interrupt.flag();
+  if (console.err_is_terminal) {
+    options.run.progress = [&](std::string_view what) {
+      console.err << "\r\033[K" << what << std::flush;
+    };
+  }
+  const Plan plan = make_plan(problem, options.algorithm, options.run);
+  if (console.err_is_terminal) console.err << "\r\033[K" << std::flush;
+  if (!options.output.empty()) {
+    write_file_atomically(options.output, write_plan(problem, plan));
+  }
+  console.out << (options.json ? summary_json(problem, plan) : summary_text(problem, plan));
+  if (plan.score.fits()) return kDone;
+  console.err << overflow_text(problem, plan);
+  return kNo;
+}
+
+}  // namespace pardnn::cli

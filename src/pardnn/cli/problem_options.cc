@@ -1,0 +1,138 @@
+#include "pardnn/cli/problem_options.h"
+
+#include <iterator>
+
+#include "pardnn/base/quantity.h"
+#include "pardnn/cli/graph_wishes.h"
+#include "pardnn/io/files.h"
+#include "pardnn/io/machine_json.h"
+
+namespace pardnn::cli {
+
+std::int64_t bytes_of(std::string_view option, std::string_view text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes) reject(option, text, "a size such as 700MiB or 16GB");
+  return *bytes;
+}
+
+std::int64_t ns_of(std::string_view option, std::string_view text) {
+  const auto ns = parse_ns(text);
+  if (!ns) reject(option, text, "a time such as 5us or 2s");
+  return *ns;
+}
+
+std::int64_t integer_of(std::string_view option, std::string_view text, std::int64_t least,
+                        std::int64_t most) {
+  const auto number = parse_integer(text);
+  if (!number || *number < least || *number > most) {
+    reject(option, text,
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return *number;
+}
+
+std::vector<Option> joined(std::vector<Option> first, std::vector<Option> second) {
+  std::move(second.begin(), second.end(), std::back_inserter(first));
+  return first;
+}
+
+std::vector<Option> MachineOptions::table() {
+  return {
+      {"--machine", "FILE", "a machine file (JSON) instead of the options below",
+       [this](std::string_view text) { machine_path = text; }},
+      {"--devices", "N", "number of equal devices",
+       [this](std::string_view text) {
+         devices = integer_of("--devices", text, 1, static_cast<std::int64_t>(kMaxDevices));
+       }},
+      {"--memory", "SIZE[,SIZE...]", "memory of each device: 16GiB, or one size per device",
+       [this](std::string_view text) {
+         memory_bytes.clear();
+         while (true) {
+           const std::size_t comma = text.find(',');
+           memory_bytes.push_back(bytes_of("--memory", text.substr(0, comma)));
+           if (comma == std::string_view::npos) return;
+           text = text.substr(comma + 1);
+         }
+       }},
+      {"--bandwidth", "RATE", "of the link between each two devices (12GB/s)",
+       [this](std::string_view text) {
+         const auto rate = parse_bytes_per_second(text);
+         if (!rate || *rate == 0) reject("--bandwidth", text, "a rate such as 12GB/s");
+         bytes_per_second = *rate;
+       }},
+      {"--overhead", "TIME", "for which a transfer holds its link before the bytes (5us)",
+       [this](std::string_view text) { overhead_ns = ns_of("--overhead", text); }},
+      {"--latency", "TIME", "from leaving the link to arriving (5us)",
+       [this](std::string_view text) { latency_ns = ns_of("--latency", text); }},
+  };
+}
+
+Machine MachineOptions::machine() const {
+  if (!machine_path.empty()) {
+    if (devices || !memory_bytes.empty()) {
+      throw UsageError("found --machine together with --devices or --memory, expected either");
+    }
+    return read_machine(read_file(machine_path), machine_path);
+  }
+  if (memory_bytes.empty()) {
+    throw UsageError("found no machine, expected --machine FILE or --devices N --memory SIZE");
+  }
+  Machine::Uniform uniform;
+  uniform.capacity_bytes = memory_bytes;
+  if (devices && memory_bytes.size() == 1) {
+    uniform.capacity_bytes.assign(static_cast<std::size_t>(*devices), memory_bytes.front());
+  } else if (devices && static_cast<std::size_t>(*devices) != memory_bytes.size()) {
+    throw UsageError("--memory: found " + std::to_string(memory_bytes.size()) +
+                     " sizes, expected one, or one for each of the " + std::to_string(*devices) +
+                     " devices");
+  }
+  uniform.bytes_per_second = bytes_per_second;
+  uniform.overhead_ns = overhead_ns;
+  uniform.latency_ns = latency_ns;
+  return Machine::uniform(uniform);
+}
+
+std::vector<Option> RuleOptions::table() {
+  return {
+      {"--pin", "REGEX=DEVICE", "ops whose name has a match must be on a device or kind",
+       [this](std::string_view text) {
+         const std::size_t equals = text.rfind('=');
+         if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
+           reject("--pin", text, "REGEX=DEVICE");
+         }
+         pins.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+       }},
+      {"--group", "REGEX", "ops whose name has a match share a device",
+       [this](std::string_view text) { groups.emplace_back(text); }},
+      {"--sequence", "free|given|fifo",
+       "order of each device's ops: planned, the graph's own, or first come first served",
+       [this](std::string_view text) {
+         if (text != "free" && text != "given" && text != "fifo") {
+           reject("--sequence", text, "free, given or fifo");
+         }
+         rules.given_order = text == "given";
+         rules.dispatch = text == "fifo" ? Dispatch::kFifo : Dispatch::kSequence;
+       }},
+      {"--contention", "on|off", "whether transfers wait for their link (on)",
+       [this](std::string_view text) {
+         if (text != "on" && text != "off") reject("--contention", text, "on or off");
+         rules.contention = text == "on";
+       }},
+      {"--margin", "PER_MILLE", "of each device's memory, left free (0)",
+       [this](std::string_view text) {
+         rules.margin_per_mille = integer_of("--margin", text, 0, 999);
+       }},
+      {"--guarantee", "any-timing", "fit the memory whatever the ops' real times",
+       [this](std::string_view text) {
+         if (text != "any-timing") reject("--guarantee", text, "any-timing");
+         rules.any_timing = true;
+       }},
+  };
+}
+
+std::shared_ptr<const Graph> RuleOptions::apply(std::shared_ptr<const Graph> graph) const {
+  if (pins.empty() && groups.empty()) return graph;
+  return with_wishes(*graph, pins, groups);
+}
+
+}  // namespace pardnn::cli

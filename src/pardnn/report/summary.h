@@ -1,0 +1,28 @@
+// Summary: a plan in a few lines for people, or as JSON for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pardnn/plan/plan.h"
+
+namespace pardnn {
+
+// Step, bound and what each device holds, does and sends.
+std::string summary_text(const Problem& problem, const Plan& plan);
+std::string summary_json(const Problem& problem, const Plan& plan);
+
+// "at most 8 % above the best possible (11.4 ms)".
+std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns);
+
+// What the devices do in a step.
+struct DeviceWork {
+  std::int64_t ops = 0;
+  std::int64_t busy_ns = 0;
+  std::int64_t bytes_sent = 0;
+};
+Table<DeviceId, DeviceWork> device_work(const Problem& problem, const Plan& plan);
+// Busy time of all devices in per mille of devices times step; 0 for an empty step.
+std::int64_t utilisation_per_mille(const Problem& problem, const Plan& plan);
+
+}  // namespace pardnn
