@@ -70,6 +70,9 @@ def _lower_loops(graph_def: Any, lower: bool) -> None:
     for node in itertools.chain(graph_def.node, *functions):
         if node.op in _LOOPS and "_lower_using_switch_merge" in node.attr:
             node.attr["_lower_using_switch_merge"].b = lower
+            # Trips that run ahead of each other hold up to 32 times one trip's memory (a gradient
+            # loop starts every trip's products before it sums them), and change no number.
+            node.attr["parallel_iterations"].i = 1
 
 
 def split_identity_n(graph_def: Any) -> None:
