@@ -1,5 +1,8 @@
 #include "pardnn/base/text.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace pardnn {
 namespace {
 
@@ -46,7 +49,26 @@ std::string quoted(std::string_view text) {
   return shown + '"';
 }
 
+// A byte below 0x20 borrows into its high bit, 0x7F carries into it, and above it is set. A borrow
+// or carry from a neighbour happens only where that neighbour tells by itself.
+bool is_printable_ascii(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101u;
+  std::uint64_t found = 0, eight;
+  const char* at = text.data();
+  std::size_t left = text.size();
+  const auto look = [&] { found |= ((eight - 0x20 * kOnes) & ~eight) | (eight + kOnes) | eight; };
+  for (; left >= sizeof eight; at += sizeof eight, left -= sizeof eight) {
+    std::memcpy(&eight, at, sizeof eight);
+    look();
+  }
+  eight = 0x20 * kOnes;
+  if (left > 0) std::memcpy(&eight, at, left);
+  look();
+  return (found & 0x80 * kOnes) == 0;
+}
+
 std::optional<std::size_t> first_not_utf8(std::string_view text) {
+  if (is_printable_ascii(text)) return std::nullopt;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = sequence_length(text.substr(at));
     if (length == 0) return at;

@@ -28,6 +28,22 @@ BOOST_AUTO_TEST_CASE(utf8_knows_overlong_forms_and_surrogates) {
   BOOST_TEST(first_not_utf8("abc\xE6\xBC").value() == 3);       // cut short
 }
 
+BOOST_AUTO_TEST_CASE(printable_ascii_is_told_byte_by_byte) {
+  for (std::size_t size = 0; size < 20; ++size) {
+    const std::string text(size, ' ');
+    BOOST_TEST(is_printable_ascii(text));
+    for (std::size_t at = 0; at < size; ++at) {
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string other = text;
+        other[at] = static_cast<char>(byte);
+        if (is_printable_ascii(other) != (byte >= 0x20 && byte <= 0x7E)) {
+          BOOST_ERROR("byte " << byte << " at " << at << " of " << size);
+        }
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_interner_numbers_texts_by_first_sight) {
   Interner texts;
   BOOST_TEST(!texts.find("a"));

@@ -101,17 +101,17 @@ void check_output(const GraphDraft& draft, const OpSpec& op, const OutputSpec& o
   }
   const auto number = output.alias_of ? output.alias_of : output.takes_over;
   if (!number) return;
-  const char sign = output.alias_of ? '=' : '~';
-  const std::string found =
-      std::string(1, sign) + std::to_string(*number) + " of op " + quoted(op.key);
+  const auto found = [&] {
+    return (output.alias_of ? '=' : '~') + std::to_string(*number) + " of op " + quoted(op.key);
+  };
   if (*number >= data_inputs.size()) {
-    draft.refuse(place, found,
+    draft.refuse(place, found(),
                  data_inputs.empty() ? "no such output: the op has no data inputs"
                                      : "the number of a data input, at most " +
                                            std::to_string(data_inputs.size() - 1));
   }
   if (output.takes_over && data_inputs[*number]->modifies) {
-    draft.refuse(place, found + ", an input that the op modifies", "an input that it only reads");
+    draft.refuse(place, found() + ", an input that the op modifies", "an input that it only reads");
   }
 }
 
@@ -126,9 +126,12 @@ void check_op(const GraphDraft& draft, const OpSpec& spec) {
   check_range(draft, spec.flops, "flops", spec.key, spec.place);
   check_range(draft, spec.moved_bytes, "moved bytes", spec.key, spec.place);
   check_range(draft, spec.at, "at", spec.key, spec.place);
+  const bool are_referred_to = std::ranges::any_of(
+      spec.outputs, [](const OutputSpec& output) { return output.alias_of || output.takes_over; });
   std::vector<const InputSpec*> data_inputs;
+  if (are_referred_to) data_inputs.reserve(spec.inputs.size());
   for (const InputSpec& input : spec.inputs) {
-    if (!input.control) data_inputs.push_back(&input);
+    if (are_referred_to && !input.control) data_inputs.push_back(&input);
     if (input.control && (input.modifies || input.output != 0)) {
       draft.refuse(input.place.line > 0 ? input.place : spec.place,
                    std::string("control edge of op ") + quoted(spec.key) +
