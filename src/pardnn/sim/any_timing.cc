@@ -25,16 +25,16 @@ void AnyTiming::compute(Table<DeviceId, Peak>& peaks) {
 
   changes_.resize(problem_.device_count());
   for (DeviceId device : problem_.devices()) {
-    changes_[device].assign(schedule_.sequences[device].size() + 1, 0);
+    changes_[device].assign(2 * schedule_.sequences[device].size() + 2, 0);
   }
   for (OpId op : schedule_.order) {
     const DeviceId device = schedule_.device[op];
-    const std::uint32_t position = schedule_.position[op];
-    changes_[device][position] += problem_.workspace_bytes(op);
-    changes_[device][position + 1] -= problem_.workspace_bytes(op);
+    const std::uint32_t runs_at = at_start(schedule_.position[op]);
+    changes_[device][runs_at] += problem_.workspace_bytes(op);
+    changes_[device][runs_at + 1] -= problem_.workspace_bytes(op);
     for (TensorId tensor : graph_.outputs(op)) {
       if (graph_.tensor(tensor).alias_of) continue;
-      first_[lifetimes_.own(tensor)] = position;
+      first_[lifetimes_.own(tensor)] = runs_at;
       add(lifetimes_.own(tensor), device);
     }
   }
@@ -48,13 +48,12 @@ void AnyTiming::compute(Table<DeviceId, Peak>& peaks) {
   }
 }
 
-// One buffer from its first position up to its last. The end of what is taken over and the
+// One buffer from its first moment up to its last. The end of what is taken over and the
 // beginning of what takes over cancel each other and are left out.
 void AnyTiming::add(BufferId buffer, DeviceId device) {
   const BufferUse& use = lifetimes_.uses()[buffer];
   const std::int64_t bytes = lifetimes_.bytes(buffer);
   std::vector<std::int64_t>& changes = changes_[device];
-  const auto length = static_cast<std::uint32_t>(changes.size() - 1);
   const bool is_tensor = index(buffer) < graph_.tensors().size();
   const bool is_taker = is_tensor && !use.is_allocated;
   if (is_taker) {
@@ -66,8 +65,8 @@ void AnyTiming::add(BufferId buffer, DeviceId device) {
     changes[first_[buffer]] += bytes;
   }
   if (is_passed_on(buffer)) return;
-  std::uint32_t end = std::max(use.last_position + 1, sent_by_[buffer]);
-  if (use.is_fetched) end = length;
+  std::uint32_t end = std::max(at_gap_before(use.last_position + 1), sent_by_[buffer]);
+  if (use.is_fetched) end = static_cast<std::uint32_t>(changes.size() - 1);
   changes[end] -= bytes;
 }
 
@@ -77,7 +76,7 @@ bool AnyTiming::is_passed_on(BufferId buffer) const {
   const BufferUse& use = lifetimes_.uses()[buffer];
   if (!use.taken_by) return false;
   const OpId op = graph_.tensor(*use.taken_by).producer;
-  return sent_by_[buffer] <= schedule_.position[op];
+  return sent_by_[buffer] <= at_start(schedule_.position[op]);
 }
 
 template <class Visit>
@@ -114,7 +113,7 @@ void AnyTiming::read_forward(std::uint32_t first_device) {
     const Transfer& transfer = schedule_.transfers[slot];
     const std::uint32_t lane = index(transfer.to) - first_device;
     if (lane < kLanes && transfer.output) {
-      first_[lifetimes_.copy(slot)] = reach_[transfer.producer][lane];
+      first_[lifetimes_.copy(slot)] = at_gap_before(reach_[transfer.producer][lane]);
     }
   }
 }
@@ -160,7 +159,7 @@ void AnyTiming::read_backward(std::uint32_t first_device) {
             arrived_by = std::min(arrived_by, reach_[reader][lane]);
           }
         }
-        sent_by_[*buffer] = std::max(sent_by_[*buffer], arrived_by);
+        sent_by_[*buffer] = std::max(sent_by_[*buffer], at_start(arrived_by));
       }
     }
   }

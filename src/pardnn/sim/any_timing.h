@@ -12,11 +12,13 @@
 
 namespace pardnn {
 
-// Time is replaced by order: a buffer counts at those positions of its device's sequence where it
-// can exist. What comes before or after what follows from edges and sequences together, which two
-// sweeps over all ops carry along for kLanes devices at once: the last op of a device that an op
-// depends on, and the first op of a device that depends on it.
-// O((ops + edges) * devices), in ceil(devices / kLanes) sweeps each way.
+// Time is replaced by order: a buffer counts at those moments of its device's sequence at which it
+// can exist. The moments are 2n + 1, while the op at position n runs, and 2n, the gap before it, in
+// which the device may wait: copies can come then, and what has been sent need not have arrived
+// before the op starts. What comes before or after what follows from edges and sequences together,
+// which two sweeps over all ops carry along for kLanes devices at once: the last op of a device
+// that an op depends on, and the first op of a device that depends on it. O((ops + edges) *
+// devices), in ceil(devices / kLanes) sweeps each way.
 class AnyTiming {
  public:
   // Keeps the references. Not for Dispatch::kFifo: it has no fixed sequence.
@@ -27,6 +29,9 @@ class AnyTiming {
  private:
   static constexpr std::uint32_t kLanes = 8;
   using Lanes = std::array<std::uint32_t, kLanes>;  // a position of each of kLanes devices
+
+  static std::uint32_t at_gap_before(std::uint32_t position) { return 2 * position; }
+  static std::uint32_t at_start(std::uint32_t position) { return 2 * position + 1; }
 
   void sweep_forward(std::uint32_t first_device);
   void sweep_backward(std::uint32_t first_device);
@@ -42,10 +47,9 @@ class AnyTiming {
   const Schedule& schedule_;
   const Lifetimes& lifetimes_;
   Table<OpId, Lanes> reach_;
-  Table<BufferId, std::uint32_t> first_;    // position from which a buffer can exist
-  Table<BufferId, std::uint32_t> last_;     // position until which it can be needed, inclusive
-  Table<BufferId, std::uint32_t> sent_by_;  // position at which all its transfers have arrived
-  Table<DeviceId, std::vector<std::int64_t>> changes_;  // bytes, by position
+  Table<BufferId, std::uint32_t> first_;    // the moment from which it can exist
+  Table<BufferId, std::uint32_t> sent_by_;  // the moment at which its transfers have arrived
+  Table<DeviceId, std::vector<std::int64_t>> changes_;  // bytes, by moment
 };
 
 }  // namespace pardnn

@@ -91,6 +91,19 @@ BOOST_AUTO_TEST_CASE(a_sent_buffer_counts_until_an_op_starts_that_depends_on_a_r
   BOOST_TEST(story.any_timing_peaks() == "d0=42 d1=10");
 }
 
+//   d0: a, z     d1: r reads a, z reads r's 30 bytes
+// Before z starts d0 may wait with both: r's copy has come, and that a has arrived is not yet
+// known.
+BOOST_AUTO_TEST_CASE(the_gap_before_an_op_counts_as_well) {
+  Story story(
+      "op a T 1 > 8\n"
+      "op r T 1 < a > 30\n"
+      "op z T 1 < r > 1\n");
+  BOOST_REQUIRE(story.run("d0: a z | d1: r"));
+  // a: 8; before z: 8 + 30; z: 30 + 1.  d1: before r 8; r 8 + 30; before the end 30
+  BOOST_TEST(story.any_timing_peaks() == "d0=38 d1=38");
+}
+
 // Nothing on d0 depends on r: a's buffer counts to the end, beside y.
 BOOST_AUTO_TEST_CASE(a_sent_buffer_counts_to_the_end_when_nothing_depends_on_its_readers) {
   Story story(
