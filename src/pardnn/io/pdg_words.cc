@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
 
 #include "pardnn/base/quantity.h"
 #include "pardnn/base/text.h"
@@ -33,30 +32,6 @@ bool is_encoded(char c, bool is_key, bool is_first) {
   const std::uint8_t asked =
       kNeverPlain | (is_key ? kNotInKey : 0) | (is_key && is_first ? kNotFirstInKey : 0);
   return (kClasses[static_cast<unsigned char>(c)] & asked) != 0;
-}
-
-// Whether a word may hold a byte of a class; eight bytes at a time, since nearly no word does. A
-// borrow from a neighbour can make it say so wrongly, and then the word is looked at closely.
-bool may_hold_special(std::string_view word, bool is_key) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101u;
-  std::uint64_t found = 0, eight;
-  const auto below = [&](std::uint64_t bytes, std::uint64_t limit) {
-    return (bytes - limit * kOnes) & ~bytes;
-  };
-  const auto look = [&] {
-    found |= below(eight, 0x21) | below(eight ^ '%' * kOnes, 1) | below(eight ^ 0x7F * kOnes, 1);
-    if (!is_key) return;
-    found |= below(eight ^ ':' * kOnes, 1) | below(eight ^ '=' * kOnes, 1) |
-             below(eight ^ ',' * kOnes, 1);
-  };
-  for (; word.size() >= sizeof eight; word.remove_prefix(sizeof eight)) {
-    std::memcpy(&eight, word.data(), sizeof eight);
-    look();
-  }
-  eight = 'x' * kOnes;
-  if (!word.empty()) std::memcpy(&eight, word.data(), word.size());
-  look();
-  return (found & 0x80 * kOnes) != 0;
 }
 
 std::string encode(std::string_view plain, bool is_key) {
@@ -119,7 +94,6 @@ std::string encode_key(std::string_view plain) { return encode(plain, true); }
 std::string encode_text(std::string_view plain) { return encode(plain, false); }
 
 std::string_view PdgWords::decode(std::string_view word, bool is_key) {
-  if (!may_hold_special(word, is_key)) return word;
   const std::uint8_t special = is_key ? kNeverPlain | kNotInKey : kNeverPlain;
   std::size_t at = 0;
   while (at < word.size() && (kClasses[static_cast<unsigned char>(word[at])] & special) == 0) ++at;
