@@ -161,14 +161,16 @@ class Variables:
         free = {device: self.free(i) for i, device in enumerate(self._devices)}
         pending.sort(key=lambda move: -bytes_of(move[0]))
         while pending:
-            chosen = next((m for m in pending if bytes_of(m[0]) <= _free(free, m[1])), None)
-            if chosen is not None:
-                pending.remove(chosen)
+            fits = (i for i, m in enumerate(pending) if bytes_of(m[0]) <= _free(free, m[1]))
+            first = next(fits, None)
+            if first is not None:
+                chosen = pending.pop(first)
             else:
                 detours -= 1
-                chosen = _step_aside(pending, free) if detours >= 0 else None
-                if chosen is None:
+                aside = _step_aside(pending, free) if detours >= 0 else None
+                if aside is None:
                     raise NotEnoughMemory(_stuck(pending, free))
+                chosen = aside
             self._move_one(*chosen, free)
             moved += 1
         return moved

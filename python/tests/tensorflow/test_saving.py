@@ -15,7 +15,7 @@ _MODEL = """
 import os, sys
 import numpy as np
 folder, where = os.environ["STORY_FOLDER"], os.environ.get("STORY_WHERE")
-def build(width=1448):
+def build(width=700):
     import keras
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
@@ -51,8 +51,7 @@ def test_blocks_cover_an_array_once_in_memory_order_and_stay_small() -> None:
 
 
 def test_files_are_keras_own_and_go_both_ways(tmp_path: Path, monkeypatch) -> None:
-    # A kernel has 8 MiB, no more than a block: blocks are made smaller here, so that every
-    # weight but the smallest is cut, bfloat16 ones as well.
+    # Blocks of 256 KiB: a kernel of 700 x 700 floats has 1.9 MiB and is cut into 8.
     monkeypatch.setenv("STORY_FOLDER", str(tmp_path))
     ours = story(
         _MODEL
@@ -62,7 +61,7 @@ with Cluster.start(2, 128 << 20) as cluster:
     import keras
     variables.install(cluster)
     saving.install()
-    saving.BLOCK_BYTES = 1 << 12
+    saving.BLOCK_BYTES = 1 << 18
     model = build()
     for v in model.optimizer.variables:
         v.assign(v + 1)
@@ -73,7 +72,7 @@ with Cluster.start(2, 128 << 20) as cluster:
     again = keras.models.load_model(f"{folder}/ours.keras")
     print(digest(model), digest(again))
     print({v.value.device[:11] for v in again.variables})
-    part = build(700)
+    part = build(500)
     try:
         part.load_weights(f"{folder}/ours.weights.h5")
     except ValueError as error:
@@ -102,7 +101,7 @@ with Cluster.start(2, 128 << 20) as cluster:
     import keras
     variables.install(cluster)
     saving.install()
-    saving.BLOCK_BYTES = 1 << 12
+    saving.BLOCK_BYTES = 1 << 18
     print(digest(keras.models.load_model(f"{folder}/plain.keras")))
 """
     ).split()
@@ -111,12 +110,12 @@ with Cluster.start(2, 128 << 20) as cluster:
 
 def test_neither_chief_nor_worker_grows_while_saving_and_loading(tmp_path: Path, monkeypatch) -> None:
     # 4 kernels of 4096 x 4096 floats = 64 MiB each; with Adam's two slots 12 * 64 = 768 MiB of
-    # state over two workers: 384 MiB each. The limit of 416 MiB leaves no room for a second copy.
+    # state over two workers: 384 MiB each. A second copy of one would make 448 MiB.
     monkeypatch.setenv("STORY_FOLDER", str(tmp_path))
     out = story(
         _MODEL
         + """
-with Cluster.start(2, 416 << 20) as cluster:
+with Cluster.start(2, None) as cluster:
     from pardnn.tensorflow import saving, variables
     from pardnn.tensorflow.worker import resident_memory
     import keras
@@ -134,5 +133,5 @@ with Cluster.start(2, 416 << 20) as cluster:
     ).split()
     growth, *peaks, file_size = map(int, out)
     assert growth < 150, "the model's state is 768 MiB"
-    assert all(384 <= peak <= 416 for peak in peaks)
+    assert all(384 <= peak <= 384 + 40 for peak in peaks)
     assert file_size >= 768

@@ -62,8 +62,8 @@ def test_variables_and_slots_are_made_on_workers_with_the_values_of_an_ordinary_
     ).splitlines()
     ordinary = story(code + "\n        print(digest(build()))").splitlines()
     assert placed[0] == "{'/job:worker'}"
-    # 12 model variables, 24 slots, iteration, learning rate
-    assert placed[1] == "72 38"
+    # 12 model variables, 24 slots, iteration, learning rate, and sum and count of the loss
+    assert placed[1] == "72 40"
     assert placed[2:5] == ["[True, True]", "True", "True"]
     assert placed[5] == ordinary[0]
     assert placed[6] == "/job:worker /job:worker"
