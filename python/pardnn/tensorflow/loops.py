@@ -143,7 +143,8 @@ class Regions:
                 continue  # another list holds this buffer already
             pushed.add(buffer.name)
             constant = buffer.op.type in ("Placeholder", "Const", "ReadVariableOp")
-            trips = 1 if constant and not _changes(buffer, body.graph) else region.trips
+            constant = constant and not _changes(buffer, body.graph)
+            trips = 1 if constant or _overwrites(result, given, body) else region.trips
             held = 0 if buffer.op.type == "ReadVariableOp" else body.statics.bytes(buffer)
             region.saved_bytes[number] += held * trips
 
@@ -236,6 +237,14 @@ def _buffer(tensor: tf.Tensor, statics: Statics) -> tf.Tensor:
         if alias is None:
             return tensor
         tensor = tensor.op.inputs[alias]
+
+
+def _overwrites(result: tf.Tensor, given: tf.Tensor, body: Body) -> bool:
+    """Whether each trip sets the same item of the list, as a layer does that returns its last state."""
+    op = _origin(result).op
+    if op.type != "TensorListSetItem" or _origin(op.inputs[0]).name != given.name:
+        return False
+    return body.statics.value(op.inputs[1]) is not None
 
 
 def _list_behind(buffer: tf.Tensor, body: Any) -> int | None:
