@@ -17,6 +17,7 @@
 #include "pardnn/base/error.h"
 #include "pardnn/check/check.h"
 #include "pardnn/io/pdg_words.h"
+#include "pardnn/partition/enough.h"
 #include "pardnn/partition/given.h"
 #include "pardnn/partition/rows.h"
 #include "pardnn/report/overflow.h"
@@ -100,7 +101,7 @@ PythonPlan plan(PythonGraph& graph, const Machine& machine, const std::string& a
   }
   return interruptible(stop, [&] {
     Plan found = make_plan(*problem, algorithm, run);
-    std::string why = overflow_text(*problem, found);
+    std::string why = overflow_text(*problem, found) + enough_text(*problem, found, algorithm, run);
     return PythonPlan{problem, std::move(found), std::move(why)};
   });
 }

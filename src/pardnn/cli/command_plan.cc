@@ -13,6 +13,7 @@
 #include "pardnn/io/files.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/plan_json.h"
+#include "pardnn/partition/enough.h"
 #include "pardnn/partition/rows.h"
 #include "pardnn/report/overflow.h"
 #include "pardnn/report/summary.h"
@@ -101,7 +102,8 @@ int plan(const std::vector<std::string>& words, Console& console) {
   }
   console.out << (options.json ? summary_json(problem, plan) : summary_text(problem, plan));
   if (plan.score.fits()) return kDone;
-  console.err << overflow_text(problem, plan);
+  console.err << overflow_text(problem, plan)
+              << enough_text(problem, plan, options.algorithm, options.run);
   return kNo;
 }
 

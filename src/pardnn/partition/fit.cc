@@ -3,17 +3,20 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "pardnn/partition/chunks.h"
-#include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/repair.h"
 
 namespace pardnn {
 namespace {
+
+constexpr int kCuts = 4;                         // of one fold, each after the one before
+constexpr std::int64_t kWholeShare = 1'000'000;  // what all shares are brought back to
 
 struct Start {
   std::string who;
@@ -26,23 +29,29 @@ class Fitter {
   Fitter(Best& best, const Times& times, const Run& run)
       : best_(best), problem_(best.problem()), times_(times), run_(run) {}
 
-  void add(std::string who, UnitPlacement placement) {
-    if (run_.stopped()) return;
+  // Tries the placement under several orders and keeps the best as a start; answers it, nothing
+  // when it cannot run.
+  const Start* add(std::string who, const UnitPlacement& placement) {
+    std::optional<Start> leanest;
+    const auto offer = [&](std::vector<OpId> order) {
+      if (run_.stopped()) return;
+      Proposal proposal{placement, std::move(order)};
+      const std::optional<Score> score = best_.offer(who, proposal);
+      if (!score.has_value() || (leanest && leanest->score <= *score)) return;
+      leanest = Start{who, std::move(proposal), *score};
+    };
     const Table<OpId, std::int64_t> rank = bottom_levels(problem_, times_, placement);
-    Table<OpId, std::int64_t> leaf_first(rank.size(), 0);
-    for (const OpId op : problem_.graph().ops()) leaf_first[op] = -rank[op];
+    Table<OpId, std::int64_t> near_end_first(rank.size(), 0);
+    for (const OpId op : problem_.graph().ops()) near_end_first[op] = -rank[op];
     for (const Take take : {Take::kPriority, Take::kFreeing, Take::kWithinLimit}) {
-      add(who, {placement, list_order(problem_, times_, placement, rank, take)});
+      offer(list_order(problem_, times_, placement, rank, take));
     }
     for (const Take take : {Take::kPriority, Take::kWithinLimit, Take::kLeastBytes}) {
-      add(who, {placement, list_order(problem_, times_, placement, leaf_first, take)});
+      offer(list_order(problem_, times_, placement, near_end_first, take));
     }
-  }
-
-  void add(std::string who, Proposal proposal) {
-    if (const auto score = best_.offer(who, proposal)) {
-      starts_.push_back({std::move(who), std::move(proposal), *score});
-    }
+    if (!leanest.has_value()) return nullptr;
+    starts_.push_back(std::move(*leanest));
+    return &starts_.back();
   }
 
   void repair_all() {
@@ -63,18 +72,48 @@ class Fitter {
   std::vector<Start> starts_;
 };
 
+// The share that would bring the device's peak to its limit if bytes grew with the share.
+std::int64_t stretched(const Problem& problem, DeviceId device, const Peak& peak,
+                       std::int64_t share) {
+  __extension__ using Wide = __int128;
+  const std::int64_t reserve = problem.reserve_bytes(device);
+  const Wide room = std::max<std::int64_t>(1, problem.limit_bytes(device) - reserve);
+  const Wide used = std::max<std::int64_t>(1, peak.bytes - reserve);
+  const Wide answer = Wide{std::max<std::int64_t>(1, share)} * room / used;
+  return static_cast<std::int64_t>(std::clamp<Wide>(answer, 1, kWholeShare * 64));
+}
+
+// Recuts the fold a few times, each piece as much longer or shorter as its device has room.
+void add_folds(Best& best, const Times& times, Fitter& fitter) {
+  const Problem& problem = best.problem();
+  const FoldedStep fold = fold_step(problem, times, best.trial());
+  constexpr std::array<std::pair<int, int>, 3> kMixes = {{{1, 0}, {0, 1}, {1, 1}}};
+  for (const auto& [time, bytes] : kMixes) {
+    Shares shares = device_shares(problem, time, bytes);
+    for (int cut = 0; cut < kCuts; ++cut) {
+      const Start* start = fitter.add(
+          "fold", cut_into_pieces(problem, fold.units, fold.weights, time, bytes, shares));
+      if (start == nullptr || start->score.fits()) break;
+      best.trial().schedule(start->proposal);
+      const Table<DeviceId, Peak> peaks = best.trial().peaks();
+      std::int64_t all = 0;
+      for (const DeviceId device : problem.devices()) {
+        shares[device] = stretched(problem, device, peaks[device], shares[device]);
+        all += shares[device];
+      }
+      for (std::int64_t& share : shares)
+        share = std::max<std::int64_t>(1, share * kWholeShare / all);
+    }
+  }
+}
+
 }  // namespace
 
-void fit_into_memory(Best& best, const Times& times, std::vector<Proposal> starts, const Run& run) {
-  const Problem& problem = best.problem();
+void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>& starts,
+                     const Run& run) {
   Fitter fitter(best, times, run);
-  const FoldedStep fold = fold_step(problem, times, best.trial());
-  constexpr std::array<std::pair<int, int>, 3> mixes = {{{1, 0}, {0, 1}, {1, 1}}};
-  for (const auto& [time, bytes] : mixes) {
-    fitter.add("fold", cut_into_pieces(problem, fold.units, fold.weights, time, bytes,
-                                       device_shares(problem, time, bytes)));
-  }
-  for (Proposal& start : starts) fitter.add("rows", std::move(start.placement));
+  add_folds(best, times, fitter);
+  for (const Proposal& start : starts) fitter.add("rows", start.placement);
   fitter.repair_all();
 }
 

@@ -13,6 +13,7 @@ namespace pardnn {
 // values stay. Each placement is tried under several orders and its best is repaired; placements
 // are those of the rows (`starts`), folded splits balanced by time, by peak bytes and by both, and
 // list schedules that share out bytes. Keeps what is best in `best`.
-void fit_into_memory(Best& best, const Times& times, std::vector<Proposal> starts, const Run& run);
+void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>& starts,
+                     const Run& run);
 
 }  // namespace pardnn

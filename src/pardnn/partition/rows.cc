@@ -84,7 +84,7 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& ru
     proposals.push_back(std::move(proposal));
   }
   if (algorithm == kAuto && (best.empty() || !best.score().fits())) {
-    fit_into_memory(best, times, std::move(proposals), run);
+    fit_into_memory(best, times, proposals, run);
   }
   return finished_plan(problem, best, run);
 }
