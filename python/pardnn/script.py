@@ -38,18 +38,21 @@ def frameworks_of(script: Path) -> list[str]:
 
 
 def _imports(script: Path) -> tuple[set[str], str | None]:
-    """Names of the modules imported anywhere below the script, and the backend it asks Keras for."""
+    """Names of the modules imported below the script, and the backend it asks Keras for."""
     names: set[str] = set()
     backend: str | None = None
     pending, seen = [script], {script.resolve()}
     while pending:
-        tree = _parsed(pending.pop(), main=script)
+        file = pending.pop()
+        tree = _parsed(file, main=script)
         if tree is None:
             continue
         backend = backend or _keras_backend(tree)
-        for module in _imported_modules(tree):
-            names.add(module.partition(".")[0])
-            for path in _own_files(script.parent, module):
+        for module, level in _imported_modules(tree):
+            if level == 0:
+                names.add(module.partition(".")[0])
+            folder = script.parent if level == 0 else [file, *file.parents][level]
+            for path in _own_files(folder, module):
                 if path.resolve() not in seen:
                     seen.add(path.resolve())
                     pending.append(path)
@@ -68,18 +71,20 @@ def _parsed(path: Path, main: Path) -> ast.Module | None:
         raise UsageError(f"{path}: {error.strerror}; expected a Python script") from None
 
 
-def _imported_modules(tree: ast.Module) -> Iterator[str]:
+def _imported_modules(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """(module, number of leading dots) of everything that may be a module imported in ``tree``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            yield from ([base] if base else [])
-            yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names)
+            if base:
+                yield base, node.level
+            yield from ((f"{base}.{alias.name}".lstrip("."), node.level) for alias in node.names)
         elif isinstance(node, ast.Call) and _callee(node) in ("import_module", "__import__"):
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                yield first.value
+                yield first.value, 0
 
 
 def _callee(call: ast.Call) -> str:

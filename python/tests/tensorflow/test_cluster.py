@@ -226,3 +226,48 @@ def test_a_free_port_is_free() -> None:
         listener.listen()
         assert accept_only_loopback(port)
     assert not accept_only_loopback(port)
+
+
+def test_a_worker_of_a_listener_serves_a_run_and_the_next_one() -> None:
+    # The listener stands for another host; here it is this one.
+    out = story("""
+        import subprocess, sys, time
+        from pardnn.tensorflow.loopback import free_port
+        where = f"127.0.0.1:{free_port()}"
+        listener = subprocess.Popen(
+            [sys.executable, "-m", "pardnn.tensorflow.worker", "--listen", where,
+             "--memory", "96MiB"],
+            stderr=subprocess.PIPE, text=True,
+        )
+        while "listening on" not in listener.stderr.readline():
+            assert listener.poll() is None
+        try:
+            Cluster.start(1, 128 << 20, addresses=[where])
+        except Exception as error:
+            print("128.0 MiB asked for, at most 96.0 MiB given" in str(error))
+        first = Cluster.start(1, 64 << 20, addresses=[where])
+        print(first._workers[0].address().startswith("127.0.0.1:"))
+        try:
+            Cluster.start(1, 64 << 20, addresses=[where])
+        except Exception as error:
+            print("it is at work for another run" in str(error))
+        first.stop()
+        with Cluster.start(1, 64 << 20, addresses=[where]) as cluster:
+            import tensorflow as tf
+            with tf.device(cluster.device_strings[0]):
+                a = tf.zeros([15 << 20])
+                tf.reduce_sum(a).numpy()
+            print(cluster.memory(0)["current"] >= 60 << 20, cluster.failure())
+            worker = [p for p in __import__("psutil").Process(listener.pid).children()][0]
+            worker.kill()
+            end = time.monotonic() + 15
+            while cluster.failure() is None and time.monotonic() < end:
+                time.sleep(0.1)
+            print(cluster.failure().splitlines()[0])
+        listener.terminate()
+        print(listener.wait(10))
+        """).splitlines()
+    assert out[:4] == ["True", "True", "True", "True None"]
+    assert " on 127.0.0.1:" in out[4]
+    assert "was ended by signal 9 (SIGKILL)" in out[4]
+    assert out[5] == "0"
