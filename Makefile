@@ -127,8 +127,10 @@ sanitize: $(VENV)/.packages  ## the unit tests under the address, undefined-beha
 	  build/$$preset/pardnn_tests; \
 	done
 
-bench-speed: build  ## CPU seconds of the planner on large graphs
-	python bench/speed/run.py build/pardnn
+bench-speed: $(VENV)/.packages  ## CPU seconds of the planner on large graphs
+	cmake --preset release -DPARDNN_BENCH=ON --log-level=WARNING
+	cmake --build --preset release --parallel $(JOBS) --target pardnn_bench
+	python bench/speed/run.py build/release/pardnn_bench --json-out build/bench-speed.json
 
 demo: python-tensorflow  ## a model that does not fit one memory-limited worker trains over several
 	PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" python tools/demo.py
