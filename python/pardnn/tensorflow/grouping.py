@@ -24,10 +24,8 @@ class Grouping:
         self.variables: dict[str, int] = {}
         self.variable_of: dict[str, Any] = {}
         self.copied_on_read: set[str] = set()
-        self.fixed: dict[str, str] = {}
         self._parent: dict[str, str] = {}
         self._behind: dict[str, str] = {}
-        self._foreign: dict[str, str] = {}
         self._note_captures(graph, capture)
         for op in graph.get_operations():
             self._join(op, regions)
@@ -66,8 +64,6 @@ class Grouping:
             name = f"{CAPTURED_PREFIX}{number}"
             tensor = graph.get_tensor_by_name(f"{name}:0")
             if captured.variable is None:
-                if tensor.dtype == tf.resource:
-                    self._foreign[name] = captured.tensor.device
                 continue
             # A variable captured twice is one variable.
             key = keys.setdefault(id(captured.variable), name)
@@ -82,8 +78,6 @@ class Grouping:
             if tensor.dtype not in (tf.resource, tf.variant):
                 continue
             self._union(tensor.op.name, op.name)
-            if tensor.op.name in self._foreign:
-                self._note_foreign(op, self._foreign[tensor.op.name])
             variable = self._behind.get(tensor.name)
             if variable is None:
                 continue
@@ -94,12 +88,6 @@ class Grouping:
             if sparse:
                 self.copied_on_read.add(variable)
             self._pass_on(op, position, variable, regions)
-
-    def _note_foreign(self, op: tf.Operation, device: str) -> None:
-        """A table or a dataset's iterator stays where it was made, and with it who uses it."""
-        self.fixed[op.name] = device
-        if op.type in semantics.ALIAS and op.outputs[0].dtype == tf.resource:
-            self._foreign[op.name] = device
 
     def _pass_on(self, op: tf.Operation, position: int, variable: str, regions: Regions) -> None:
         """Handles that come out of an op are those that went in."""

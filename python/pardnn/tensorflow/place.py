@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pardnn.tensorflow import compat, passes
+from pardnn.tensorflow import compat, constants, passes
 from pardnn.tensorflow.capture import Capture
 
 # Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,
@@ -35,12 +35,14 @@ class StepPlacement:
     """Devices of a step's nodes, by TensorFlow device string.
 
     Nodes absent from `devices`, and those in `clone`, are copied to every device that reads them.
-    `control_edges` are (before, after) pairs that enforce an order.
+    `control_edges` are (before, after) pairs that enforce an order. `values` are tensors, by name,
+    whose value is known: they become constants.
     """
 
     devices: dict[str, str]
     control_edges: list[tuple[str, str]] = field(default_factory=list)
     clone: frozenset[str] = frozenset()
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 def base_graph(capture: Capture, batch_shapes: Shapes) -> Any:
@@ -81,7 +83,9 @@ def _bytes(tensor: Any) -> float:
 
 def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
     """The nodes with devices and control edges, copied where they are needed on several devices."""
-    homes = _homes(capture, placement)
+    needed = [*map(passes.producer, capture.outputs), *capture.side_effects]
+    given = constants.folded(capture.graph_def.node, placement.values, needed)
+    homes = _homes(capture, placement, given)
     after: dict[str, list[str]] = {}
     for first, second in placement.control_edges:
         after.setdefault(second, []).append("^" + first)
@@ -94,7 +98,7 @@ def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
         return edge.replace(name, _copy_name(name, devices.index(device)), 1)
 
     nodes = []
-    for node in capture.graph_def.node:
+    for node in given:
         if node.op == "Placeholder":
             nodes.append(node)
             continue
@@ -114,12 +118,13 @@ def _copy_name(name: str, number: int) -> str:
     return f"{COPY_PREFIX}{number}/{name}"
 
 
-def _homes(capture: Capture, placement: StepPlacement) -> dict[str, list[str]]:
+def _homes(
+    capture: Capture, placement: StepPlacement, nodes: list[Any]
+) -> dict[str, list[str]]:
     """The devices of every node but placeholders; several for one that is copied to its readers."""
-    graph_def = capture.graph_def
     homes: dict[str, list[str]] = {}
     wanted: dict[str, dict[str, None]] = {}
-    for node in reversed(passes.in_topological_order(graph_def.node)):
+    for node in reversed(passes.in_topological_order(nodes)):
         if node.op == "Placeholder":
             continue
         if node.name in capture.host:

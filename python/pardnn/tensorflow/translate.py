@@ -62,8 +62,6 @@ class StepGraph:
     large: frozenset[str] = frozenset()
     """Keys of ops that hold or read large buffers: those whose order is enforced."""
     added_edges: list[tuple[str, str]] = field(default_factory=list)
-    fixed: dict[str, str] = field(default_factory=dict)
-    """Nodes that must run on a device of no plan, such as users of a table on the chief."""
 
 
 @dataclass
@@ -110,15 +108,17 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
 
     `device_strings` maps the machine's device names to TensorFlow device strings.
     """
+    homes = plan.device_of  # made anew each time it is asked for
     devices = {
-        node: device_strings[plan.device_of[key]]
+        node: device_strings[homes[key]]
         for key, node in step.node_of.items()
         if key not in step.every
     }
-    devices.update(step.fixed)
     edges = [*step.added_edges, *order.chain(plan.sequences, step.large)]
     named = [(step.node_of[first], step.node_of[second]) for first, second in edges]
-    return StepPlacement(devices=devices, control_edges=named, clone=step.clone)
+    return StepPlacement(
+        devices=devices, control_edges=named, clone=step.clone, values=step.values
+    )
 
 
 class _Translation:
@@ -131,6 +131,7 @@ class _Translation:
         self._statics = self._regions.statics
         self._results = {t.name for t in graph.outputs}
         self._effects = {op.name for op in graph.control_outputs}
+        self._host = capture.host
         self._grouping = Grouping(graph, capture, self._regions)
         self._kind: dict[str, str] = {}
         self._scalars: dict[str, tuple[str, ...]] = {}
@@ -146,6 +147,7 @@ class _Translation:
             self._kind[node.name] = self._classify(node)
         self._readers = self._count_readers()
         for node in self._nodes:
+            self._note_values(node)
             if self._kind[node.name] in ("op", "every"):
                 self._state(node)
         ordered = order.reads_before_updates(self._accesses(), self._edges())
@@ -164,15 +166,20 @@ class _Translation:
             return "handle" if resource else "every"
         small = all(self._statics.bytes(t) <= _REPEATED_BYTES for t in node.outputs)
         if node.type == "Const":
-            return "every"
+            # In a branch of a conditional a constant waits for the branch to be taken.
+            waits = {self._kind[control.name] for control in node.control_inputs}
+            return "every" if waits <= {"every", "known"} else "op"
+        if node.name in self._host:
+            kinds = {self._kind[t.op.name] for t in node.inputs}
+            return "every" if kinds <= {"every", "known", "handle"} else "op"
         if node.name in self._effects or node.op_def.is_stateful or node.type in _NEVER_REPEATED:
             return "op"
         if any(t.dtype in (tf.resource, tf.variant) for t in [*node.inputs, *node.outputs]):
             return "op"
-        if node.outputs and all(self._statics.value(t) is not None for t in node.outputs) and small:
-            return "known"
         if not small or not node.inputs or any(t.name in self._results for t in node.outputs):
             return "op"
+        if all(self._statics.value(t) is not None for t in node.outputs):
+            return "known"
         return self._repeatable(node)
 
     def _repeatable(self, node: tf.Operation) -> str:
@@ -239,6 +246,12 @@ class _Translation:
             op.cost_ns, op.workspace, _ = self._costs.cost(node)
         self._state_outputs(op, region)
 
+    def _note_values(self, node: tf.Operation) -> None:
+        if self._kind[node.name] != "known":
+            for tensor in node.inputs:
+                if self._kind[tensor.op.name] == "known":
+                    self._values[tensor.name] = self._statics.value(tensor)
+
     def _state_input(
         self, op: _Op, position: int, tensor: tf.Tensor, region: Region | None
     ) -> None:
@@ -247,9 +260,7 @@ class _Translation:
             self._state_touch(op, variable, position, region)
             return
         kind = self._kind[tensor.op.name]
-        if kind == "known":
-            self._values[tensor.name] = self._statics.value(tensor)
-        elif kind == "scalar":
+        if kind == "scalar":
             for read in self._scalars[tensor.op.name]:
                 if read not in op.inputs:
                     op.inputs.append(read)
@@ -443,7 +454,6 @@ class _Translation:
             values=self._values,
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,
-            fixed=self._grouping.fixed,
         )
 
     def _is_large(self, op: _Op) -> bool:
