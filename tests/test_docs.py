@@ -1,8 +1,8 @@
-"""The documents are right: shell and Python examples give what the pages say, links and rules exist.
+"""The documents are right: examples give what the pages say, links lead somewhere, rules exist.
 
 In a page, `<!-- file: NAME -->` before a fenced block makes it a file; `<!-- run -->` before a
-`console` block runs its commands, one after another, in the folder of the page's files, and compares
-what they print. After `run:` may stand `status N` (of the last command) and `last column varies`.
+`console` block runs its commands, one after another, in the folder of the page's files, and
+compares what they print. After `run:` may stand `status N` (of the last command) and `last column varies`.
 Python blocks with `>>>` run too, one after another in one namespace for each page.
 
 `python tests/test_docs.py --write` puts into the console blocks what the commands print now.
@@ -67,7 +67,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def program() -> Path:
-    """The program: beside this Python where the package is installed, else what `make build` left."""
+    """The program: beside this Python where the package is installed, else that of `make build`."""
     for path in (Path(sys.executable).parent / "pardnn", ROOT / "build" / "pardnn"):
         if path.exists():
             return path
