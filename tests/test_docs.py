@@ -2,23 +2,23 @@
 
 In a page, `<!-- file: NAME -->` before a fenced block makes it a file; `<!-- run -->` before a
 `console` block runs its commands, one after another, in the folder of the page's files, and
-compares what they print. After `run:` may stand `status N` (of the last command) and `last column varies`.
+compares what they print. After `run:` may stand `status N` (of the last command) and `last column
+varies`.
 Python blocks with `>>>` run too, one after another in one namespace for each page.
 
-`python tests/test_docs.py --write` puts into the console blocks what the commands print now.
+With PARDNN_REWRITE_GOLDEN in the environment the console blocks get what the commands print now;
+read what has changed before committing it.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import doctest
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ PAGES = sorted(
     + [*(ROOT / "docs").rglob("*.md"), ROOT / "examples" / "README.md"]
 )
 SHOWN = [str(page.relative_to(ROOT)) for page in PAGES]
+REWRITE = "PARDNN_REWRITE_GOLDEN"
 RULE = re.compile(r"\b[NDTMVXE][1-9]b?\b")
 BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>file|run)(?:: (?P<detail>[^\n]*?))? -->\n+)?"
@@ -66,19 +67,11 @@ def blocks(text: str) -> Iterator[Block]:
 # --- shell ----------------------------------------------------------------------------------------
 
 
-def program() -> Path:
-    """The program: beside this Python where the package is installed, else that of `make build`."""
-    for path in (Path(sys.executable).parent / "pardnn", ROOT / "build" / "pardnn"):
-        if path.exists():
-            return path
-    pytest.fail("found no program, expected build/pardnn: run `make build`")
-
-
-def environment(binaries: Path) -> dict[str, str]:
-    """The one in which examples run: our program first on the path, texts of one width."""
-    with contextlib.suppress(FileExistsError):
-        (binaries / "pardnn").symlink_to(program())
-    path = [str(binaries), str(Path(sys.executable).parent), os.environ["PATH"]]
+def environment() -> dict[str, str]:
+    """The one in which examples run: programs of this Python's environment first on the path, those
+    that `make build` leaves last, texts of one width.
+    """
+    path = [str(Path(sys.executable).parent), os.environ["PATH"], str(ROOT / "build")]
     return {**os.environ, "PATH": os.pathsep.join(path), "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
 
 
@@ -124,7 +117,10 @@ def test_the_shell_examples_of_a_page_print_what_it_says(page: Path, tmp_path: P
     folder = tmp_path / "page"
     folder.mkdir()
     write_files(text, folder)
-    env = environment(tmp_path)
+    env = environment()
+    if os.environ.get(REWRITE):
+        rewrite(page, folder, env)
+        return
     for block in blocks(text):
         if block.mark != "run" or block.language != "console":
             continue
@@ -274,28 +270,16 @@ def page(request: pytest.FixtureRequest) -> Path:
 # --- rewriting ------------------------------------------------------------------------------------
 
 
-def rewrite(page: Path) -> None:
+def rewrite(page: Path, folder: Path, env: dict[str, str]) -> None:
     """Puts what the commands of a page print now into it."""
     text = page.read_text()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "page"
-        folder.mkdir()
-        write_files(text, folder)
-        env = environment(Path(name))
-        result, at = "", 0
-        for block in blocks(text):
-            if block.mark != "run" or block.language != "console":
-                continue
-            printed = ""
-            for command, _ in commands(block.body):
-                printed += f"$ {command}{run(command, folder, env)[1]}"
-            result += text[at : block.start] + printed
-            at = block.end
+    result, at = "", 0
+    for block in blocks(text):
+        if block.mark != "run" or block.language != "console":
+            continue
+        printed = ""
+        for command, _ in commands(block.body):
+            printed += f"$ {command}{run(command, folder, env)[1]}"
+        result += text[at : block.start] + printed
+        at = block.end
     page.write_text(result + text[at:])
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: test_docs.py --write")
-    for each in PAGES:
-        rewrite(each)
