@@ -6,6 +6,7 @@ Whatever happens, no worker outlives the run, and a failure is said once.
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib.metadata
 import importlib.util
 import logging
@@ -95,6 +96,7 @@ def _run_on(cluster: Any, options: RunOptions) -> int:
     from pardnn.tensorflow import saving, variables
     from pardnn.tensorflow.run import Engine
 
+    _ignore_late_settings()
     variables.install(cluster, values=not options.dry_run)
     saving.install()
     engine = Engine(options, cluster)
@@ -121,6 +123,32 @@ def _run_on(cluster: Any, options: RunOptions) -> int:
         else:
             user_script.show(error)
         return 1
+
+
+def _ignore_late_settings() -> None:
+    """Makes the script's settings that TensorFlow takes only before it runs into one line each:
+    by the time the script starts, the workers have made it run."""
+    import tensorflow as tf
+
+    for owner, path, name, why in (
+        (tf.config.threading, "threading.", "set_intra_op_parallelism_threads", "--threads decides"),
+        (tf.config.threading, "threading.", "set_inter_op_parallelism_threads", "--threads decides"),
+        (tf.config, "", "set_logical_device_configuration", "the workers are the devices"),
+        (
+            tf.config.experimental,
+            "experimental.",
+            "set_virtual_device_configuration",
+            "the workers are the devices",
+        ),
+    ):
+        message = f"the script's call of tf.config.{path}{name} has no effect: {why}"
+        setattr(owner, name, functools.partial(_ignored, message, []))
+
+
+def _ignored(message: str, said: list[bool], *arguments: Any, **keywords: Any) -> None:
+    if not said:
+        said.append(True)
+        complain(message)
 
 
 def _may_be_a_loss(error: BaseException) -> bool:

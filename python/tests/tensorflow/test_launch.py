@@ -194,6 +194,7 @@ def test_a_script_runs_as_python_would_run_it(tmp_path: Path) -> None:
         "import sys, json, tensorflow as tf\nimport neighbour, __main__\n"
         "class Kept: pass\n"
         "here = tf.Variable(1.0).device\n"
+        "tf.config.threading.set_intra_op_parallelism_threads(3)\n"
         "print(json.dumps([__name__, __file__, sys.argv, sys.path[0], neighbour.NAME,\n"
         "    __main__.Kept is Kept, here[:11]]))\n"
         "sys.exit('a last word')\n"
@@ -210,6 +211,11 @@ def test_a_script_runs_as_python_would_run_it(tmp_path: Path) -> None:
     ]
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "a last word"
+    # TensorFlow takes this setting only before it runs, and then raises.
+    assert (
+        "pardnn run: the script's call of tf.config.threading.set_intra_op_parallelism_threads "
+        "has no effect: --threads decides\n" in done.stderr
+    )
 
 
 def test_a_syntax_error_is_pythons_own(tmp_path: Path) -> None:
