@@ -37,6 +37,9 @@ LEAST_MEMORY_BYTES = 16 * MIB
 PROCESS_BYTES = 600 * MIB  # what a worker needs besides its tensors: TensorFlow itself
 MOST_WORKERS = 64
 _PORT_ATTEMPTS = 5
+# The job name that devices of this process have before it is part of a cluster: with any other,
+# whatever was made before (datasets, variables) would belong to a device that is no more.
+_CHIEF = "localhost"
 _M_MMAP_THRESHOLD = -3
 _STALE_S = 24 * 3600.0
 _FOLDER_PREFIX = "pardnn-workers-"
@@ -148,8 +151,8 @@ class Cluster:
         """Waits for the workers, and makes this process their chief.
 
         Settles what TensorFlow settles once per process: threads, no grappler (it would rename
-        and fuse placed ops), no soft placement. Must come before the process's first operation.
-        Raises ClusterError.
+        and fuse placed ops), no soft placement. Where TensorFlow is at work already, what was made
+        before stays usable, and threads stay as they are. Raises ClusterError.
         """
         import tensorflow as tf
 
@@ -160,16 +163,19 @@ class Cluster:
             raise ClusterError(str(error)) from None
         tf.config.set_soft_device_placement(False)
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-        tf.config.threading.set_intra_op_parallelism_threads(self._threads)
-        tf.config.threading.set_inter_op_parallelism_threads(self._threads)
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(self._threads)
+            tf.config.threading.set_inter_op_parallelism_threads(self._threads)
+        except RuntimeError:
+            _LOG.info("TensorFlow is at work already: this process keeps the threads it has")
         _return_freed_memory()
         host = _own_address(self._addresses[0]) if self._addresses else "127.0.0.1"
         for _attempt in range(_PORT_ATTEMPTS):
             port = loopback.free_port()
-            spec = tf.train.ClusterSpec({"chief": [f"{host}:{port}"], "worker": workers})
+            spec = tf.train.ClusterSpec({_CHIEF: [f"{host}:{port}"], "worker": workers})
             try:
                 tf.config.experimental_connect_to_cluster(
-                    spec, job_name="chief", task_index=0, protocol="grpc"
+                    spec, job_name=_CHIEF, task_index=0, protocol="grpc"
                 )
                 tf.config.list_logical_devices()  # this is when the server starts
                 break

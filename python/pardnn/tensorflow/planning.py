@@ -54,11 +54,12 @@ class CorePlanner:
             raise DoesNotFit(f"{name} does not fit: {plan.why}")
         problems = pardnn.check(step.graph, plan)
         if problems:
-            raise AssertionError(f"the checker refuses the plan of {name}: {problems[0]}")
+            raise AssertionError(_disagreement(name, step.graph, plan, problems))
         if request.training and self._save_to is not None:
             plan.write(str(self._save_to))
             self._save_to = None
-        homes = [(v, strings[plan.device_of[key]]) for key, v in step.variable_of.items()]
+        device_of = plan.device_of  # made anew each time it is asked for
+        homes = [(v, strings[device_of[key]]) for key, v in step.variable_of.items()]
         placement = translate.step_placement(step, plan, strings)
         return PlannedStep(placement, homes, self._prediction(step, plan))
 
@@ -170,3 +171,15 @@ class CorePlanner:
             one_device_ns=one.step_ns,
             bytes_sent=plan.bytes_sent,
         )
+
+
+def _disagreement(name: str, graph: Any, plan: Any, problems: list[str]) -> str:
+    """What to say, and to send to us, when the checker does not confirm a plan."""
+    where = ""
+    folder = cache.folder("disagreements")
+    if folder is not None:
+        stem = str(folder / graph.hash[:16])
+        graph.write(f"{stem}.pdg.gz")
+        plan.write(f"{stem}.json")
+        where = f"; please report {stem}.pdg.gz and {stem}.json"
+    return f"the checker does not confirm the plan of {name}: {problems[0]}{where}"

@@ -154,16 +154,18 @@ class Engine:
 
     def _request(self, capture: Capture, training: bool) -> Request:
         touched = {id(c.variable): c.variable for c in capture.captured if c.variable is not None}
+        # What only assigns (initial values, metrics set to zero) has no say in where variables are.
+        works = steps.reads_trainable(capture)
         fixed = {
             number: variable.device
             for number, variable in touched.items()
-            if self._is_settled(variable)
+            if not works or self._is_settled(variable)
         }
         residents = dict.fromkeys(self._cluster.device_strings, 0)
         for variable in self.variables():
             if id(variable) not in touched and variable.device in residents:
                 residents[variable.device] += _rounded(variables.bytes_of(variable))
-        return Request(fixed, residents, training, measure=steps.reads_trainable(capture))
+        return Request(fixed, residents, training, measure=works)
 
     def _is_settled(self, variable: Any) -> bool:
         reference = self._settled.get(id(variable))
