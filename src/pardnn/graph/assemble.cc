@@ -91,13 +91,15 @@ class GraphAssembler {
     graph_->variables_.reserve(draft_.variables.size());
     for (const std::uint32_t position : sorted_positions(draft_.variables.size(), key)) {
       const GraphDraft::VariableRecord& record = draft_.variables[position];
-      variable_of_position_[position] = graph_->variables_.push({.key = std::string(key(position)),
-                                                                 .bytes = record.bytes,
-                                                                 .group = group(record.group),
-                                                                 .pins = record.pins,
-                                                                 .notes = record.notes,
-                                                                 .line = record.place.line});
+      const VariableId variable = graph_->variables_.push({.key = std::string(key(position)),
+                                                           .bytes = record.bytes,
+                                                           .group = group(record.group),
+                                                           .line = record.place.line});
+      variable_of_position_[position] = variable;
+      if (!record.pins.empty()) graph_->variable_pins_.emplace_back(variable, record.pins);
+      if (!record.notes.empty()) graph_->variable_notes_.emplace_back(variable, record.notes);
     }
+    graph_->variable_notes_.shrink_to_fit();
   }
 
   void add_ops() {

@@ -83,6 +83,20 @@ Pins sorted(const GraphDraft& draft, Pins pins, SourcePlace place) {
   return pins;
 }
 
+// Extra notes are kept by name, each once.
+Notes sorted(const GraphDraft& draft, Notes notes, SourcePlace place) {
+  std::ranges::sort(notes.extra);
+  for (std::size_t n = 0; n < notes.extra.size(); ++n) {
+    const std::string& name = notes.extra[n].first;
+    if (!name.starts_with("x-")) draft.refuse(place, "note " + quoted(name), "a name like x-note");
+    check_text(draft, name, "name of a note", place);
+    if (n > 0 && notes.extra[n - 1].first == name) {
+      draft.refuse(place, "note " + quoted(name) + " twice", "each note at most once");
+    }
+  }
+  return notes;
+}
+
 void check_range(const GraphDraft& draft, std::optional<std::int64_t> value, const char* what,
                  std::string_view key, SourcePlace place) {
   if (!value || (*value >= 0 && *value <= kMaxQuantity)) return;
@@ -214,7 +228,7 @@ void GraphBuilder::variable(const VariableSpec& spec) {
   GraphDraft::VariableRecord record{.bytes = spec.bytes,
                                     .group = std::nullopt,
                                     .pins = sorted(*draft_, spec.pins, spec.place),
-                                    .notes = spec.notes,
+                                    .notes = sorted(*draft_, spec.notes, spec.place),
                                     .place = spec.place};
   const auto position = static_cast<std::uint32_t>(draft_->variables.size());
   record.symbol = define(*draft_, spec.key, {Meaning::What::kVariable, position}, spec.place);
@@ -253,13 +267,14 @@ void GraphBuilder::op(const OpSpec& spec) {
   }
   if (spec.group) op.group = member_of(draft, *spec.group, spec.place);
   Pins pins = spec.pins.empty() ? Pins{} : sorted(draft, spec.pins, spec.place);
+  Notes notes = spec.notes.empty() ? Notes{} : sorted(draft, spec.notes, spec.place);
   // From here on nothing is refused but a key given twice, which leaves inputs of no op behind.
   op.symbol = define(draft, spec.key, {Meaning::What::kOp, record}, spec.place);
   draft.ops.push_back(op);
   draft.outputs.insert(draft.outputs.end(), spec.outputs.begin(), spec.outputs.end());
   draft.costs.insert(draft.costs.end(), spec.costs.begin(), spec.costs.end());
   if (!pins.empty()) draft.op_pins.emplace_back(record, std::move(pins));
-  if (!spec.notes.empty()) draft.op_notes.emplace_back(record, spec.notes);
+  if (!notes.empty()) draft.op_notes.emplace_back(record, std::move(notes));
 }
 
 std::shared_ptr<const Graph> GraphBuilder::build() {

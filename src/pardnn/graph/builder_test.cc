@@ -250,6 +250,20 @@ BOOST_AUTO_TEST_CASE(a_program_is_told_keys_instead_of_lines) {
              "graph: found an empty key, expected at least one character");
 }
 
+BOOST_AUTO_TEST_CASE(extra_notes_are_kept_by_name) {
+  OpSpec op = make_op("a");
+  op.notes.extra = {{"x-b", "1"}, {"x-a", "2"}};
+  GraphBuilder builder;
+  builder.op(op);
+  BOOST_TEST(builder.build()->notes(OpId{0}).extra[0].first == "x-a");
+  op.notes.extra = {{"x-b", "1"}, {"x-b", "2"}};
+  BOOST_TEST(message_of_building({op}) ==
+             "graph: found note \"x-b\" twice, expected each note at most once");
+  op.notes.extra = {{"colour", "red"}};
+  BOOST_TEST(message_of_building({op}) ==
+             "graph: found note \"colour\", expected a name like x-note");
+}
+
 BOOST_AUTO_TEST_CASE(a_failed_build_keeps_what_was_added) {
   GraphBuilder builder;
   builder.op(make_op("b", {from("a")}));

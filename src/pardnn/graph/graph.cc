@@ -5,12 +5,12 @@
 namespace pardnn {
 namespace {
 
-// The row of an op in a list that is ascending and leaves most ops out; an empty value for those.
-template <class Value>
-const Value& find_or_empty(const std::vector<std::pair<OpId, Value>>& rows, OpId op) {
+// The row of an id in a list that is ascending and leaves most ids out; an empty value for those.
+template <class Id, class Value>
+const Value& find_or_empty(const std::vector<std::pair<Id, Value>>& rows, Id id) {
   static const Value empty{};
-  const auto at = std::ranges::lower_bound(rows, op, {}, &std::pair<OpId, Value>::first);
-  return at == rows.end() || at->first != op ? empty : at->second;
+  const auto at = std::ranges::lower_bound(rows, id, {}, &std::pair<Id, Value>::first);
+  return at == rows.end() || at->first != id ? empty : at->second;
 }
 
 }  // namespace
@@ -43,5 +43,13 @@ std::optional<KindId> Graph::find_kind(std::string_view name) const {
 const Pins& Graph::pins(OpId op) const { return find_or_empty(op_pins_, op); }
 
 const Notes& Graph::notes(OpId op) const { return find_or_empty(op_notes_, op); }
+
+const Pins& Graph::pins(VariableId variable) const {
+  return find_or_empty(variable_pins_, variable);
+}
+
+const Notes& Graph::notes(VariableId variable) const {
+  return find_or_empty(variable_notes_, variable);
+}
 
 }  // namespace pardnn

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,7 +86,8 @@ struct Pins {
 // What is kept for people and not interpreted.
 struct Notes {
   std::optional<std::string> name;
-  std::map<std::string, std::string> extra;  // the x-… attributes, by their whole name
+  // The x-… attributes with their whole names, ascending by them.
+  std::vector<std::pair<std::string, std::string>> extra;
   bool empty() const { return !name && extra.empty(); }
   friend bool operator==(const Notes&, const Notes&) = default;
 };
@@ -153,10 +153,10 @@ class Graph {
 
   // Pins and notes are rare; an op, variable or group without any answers an empty one.
   const Pins& pins(OpId op) const;
-  const Pins& pins(VariableId variable) const { return variables_[variable].pins; }
+  const Pins& pins(VariableId variable) const;
   const Pins& pins(GroupId group) const { return groups_[group].pins; }
   const Notes& notes(OpId op) const;
-  const Notes& notes(VariableId variable) const { return variables_[variable].notes; }
+  const Notes& notes(VariableId variable) const;
   // The entries of the `about` lines, in the order read, and how many stood on each line.
   const std::vector<std::pair<std::string, std::string>>& about() const { return about_; }
   const std::vector<std::uint32_t>& about_line_sizes() const { return about_line_sizes_; }
@@ -186,8 +186,6 @@ class Graph {
     std::string key;
     std::optional<std::int64_t> bytes;
     std::optional<GroupId> group;
-    Pins pins;
-    Notes notes;
     std::uint32_t line = 0;
   };
   struct GroupRow {
@@ -207,9 +205,12 @@ class Graph {
   Lists<OpId, OpId> controls_, control_readers_;
   Lists<TensorId, OpId> readers_;
   Lists<VariableId, OpId> touchers_;
-  Interner op_keys_;                              // the number of a key is the id of its op
-  std::vector<std::pair<OpId, Pins>> op_pins_;    // ascending, ops that have any
-  std::vector<std::pair<OpId, Notes>> op_notes_;  // likewise
+  Interner op_keys_;  // the number of a key is the id of its op
+  // Ops and variables that have any, ascending.
+  std::vector<std::pair<OpId, Pins>> op_pins_;
+  std::vector<std::pair<OpId, Notes>> op_notes_;
+  std::vector<std::pair<VariableId, Pins>> variable_pins_;
+  std::vector<std::pair<VariableId, Notes>> variable_notes_;
   std::vector<std::pair<std::string, std::string>> about_;
   std::vector<std::uint32_t> about_line_sizes_;
   std::string source_;

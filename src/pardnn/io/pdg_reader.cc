@@ -261,9 +261,14 @@ class Reader {
   }
 
   void extra(Line& line, std::string_view name, std::string_view value) {
-    const auto [at, is_new] = line.notes.extra.emplace(words_.key(name), words_.text(value));
-    if (!is_new)
+    const std::string plain(words_.key(name));
+    auto& all = line.notes.extra;
+    const auto at =
+        std::ranges::lower_bound(all, plain, {}, &std::pair<std::string, std::string>::first);
+    if (at != all.end() && at->first == plain) {
       refuse(name.data(), quoted(name) + " a second time", "each attribute at most once");
+    }
+    all.emplace(at, plain, words_.text(value));
   }
 
   void once(Line& line, std::uint32_t attribute, std::uint32_t allowed, std::string_view word,
