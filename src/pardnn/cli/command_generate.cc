@@ -2,6 +2,7 @@
 #include <ostream>
 #include <string>
 
+#include "pardnn/base/integers.h"
 #include "pardnn/graph/generate.h"
 #include "pardnn/cli/commands.h"
 #include "pardnn/cli/options.h"
