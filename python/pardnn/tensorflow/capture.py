@@ -36,6 +36,11 @@ class Captured:
     variable: Any = None
     tensor: Any = None
 
+    @property
+    def shape(self) -> Any:
+        """Shape of the tensor, or of the variable."""
+        return (self.tensor if self.variable is None else self.variable).shape
+
     def current(self) -> Any:
         """The tensor to bind now; for a variable, the handle it has at this moment."""
         return self.tensor if self.variable is None else compat.handle_of(self.variable)
@@ -61,27 +66,25 @@ class Capture:
     _hash: str = field(default="", repr=False)
 
     def fingerprint(self) -> str:
-        """SHA-256 over ops, edges, attributes, inputs and the order of captures; equal in the next
-        process.
+        """SHA-256 over ops, edges, attributes and names, without shapes of inputs: equal for the
+        same function traced again, in the next process too.
         """
         if not self._hash:
             digest = hashlib.sha256()
-            for node in self.graph_def.node:
-                digest.update(node.SerializeToString(deterministic=True))
-            for function in sorted(self.graph_def.library.function, key=lambda f: f.signature.name):
-                for node in function.node_def:
+            functions = sorted(self.graph_def.library.function, key=lambda f: f.signature.name)
+            nodes = [*self.graph_def.node, *(n for f in functions for n in f.node_def)]
+            for node in nodes:
+                if node.op != "Placeholder":
                     digest.update(node.SerializeToString(deterministic=True))
-            digest.update(
-                repr([(i.placeholder, i.dtype.name, str(i.shape)) for i in self.inputs]).encode()
-            )
-            for captured in self.captured:
-                shape = (
-                    captured.tensor.shape if captured.variable is None else captured.variable.shape
-                )
-                digest.update(repr((captured.placeholder, str(shape))).encode())
-            digest.update(repr((self.outputs, self.side_effects)).encode())
+            inputs = [(one.placeholder, one.dtype.name) for one in self.inputs]
+            captured = [(c.placeholder, str(c.shape)) for c in self.captured]
+            digest.update(repr((inputs, captured, self.outputs, self.side_effects)).encode())
             self._hash = digest.hexdigest()
         return self._hash
+
+    def variables(self) -> list[int]:
+        """Ids of the captured variables, in order."""
+        return [id(c.variable) for c in self.captured if c.variable is not None]
 
     def pack(self, flat: list[Any]) -> Any:
         """The result as the traced function would have returned it; None is no tensor and stays

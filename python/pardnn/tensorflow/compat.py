@@ -7,7 +7,9 @@ Seen to work with means: tensorflow 2.21 and keras 3.15 on CPython 3.11.
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -40,6 +42,13 @@ def handle_of(variable: Any) -> Any:
     captured.
     """
     return variable.handle
+
+
+def all_variables() -> list[Any]:
+    """Every tf.Variable of this process, found through the garbage collector (TF 2.21)."""
+    from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+    return [o for o in gc.get_objects() if isinstance(o, ResourceVariable)]
 
 
 def optimize_functions(graph_def: Any, keep: Iterable[str]) -> Any:
@@ -121,6 +130,19 @@ def callable_from_graph(graph: Any) -> Callable[[Sequence[Any]], list[Any]]:
         )  # None from a function without results
 
     return call
+
+
+def leave_cluster() -> None:
+    """Let this process, the job `localhost` of a cluster, know no other process (TF 2.21)."""
+    from tensorflow.python.eager import context
+
+    definition = context.context().get_server_def()
+    if definition is None:
+        return
+    for job in list(definition.cluster.job):
+        if job.name != definition.job_name:
+            definition.cluster.job.remove(job)
+    context.context().update_server_def(definition)
 
 
 def dismantle(graph: Any) -> None:
@@ -242,10 +264,13 @@ def replace_trainer_functions(
     """
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
 
+    given: weakref.WeakSet[Any] = weakref.WeakSet()
+
     def maker(make: Callable[[Any], Any], attribute: str) -> Callable[..., Any]:
         def make_function(self: Any, force: bool = False) -> Any:
             if getattr(self, attribute) is None or force:
                 setattr(self, attribute, make(self))
+                given.add(self)
             return getattr(self, attribute)
 
         return make_function
@@ -259,6 +284,8 @@ def replace_trainer_functions(
     def undo() -> None:
         for name, original in replaced.items():
             setattr(TensorFlowTrainer, name, original)
+        for model in given:
+            model.train_function = model.test_function = model.predict_function = None
 
     return undo
 
@@ -340,6 +367,21 @@ def bare_node(node: Any) -> bytes:
     for name in [name for name in bare.attr if name.startswith("_")]:
         del bare.attr[name]
     return bytes(bare.SerializeToString(deterministic=True))
+
+
+def output_type(node: Any, output: int) -> int:
+    """The dtype number of a NodeDef's output (TF 2.21: the registry of op definitions)."""
+    from tensorflow.python.framework import op_def_registry
+
+    types: list[int] = []
+    for argument in op_def_registry.get(node.op).output_arg:
+        if argument.type_list_attr:
+            types += node.attr[argument.type_list_attr].list.type
+            continue
+        count = int(node.attr[argument.number_attr].i) if argument.number_attr else 1
+        one = node.attr[argument.type_attr].type if argument.type_attr else argument.type
+        types += [one] * count
+    return int(types[output])
 
 
 def attributes_of(node_def: Any) -> tuple[Any, ...]:

@@ -147,7 +147,7 @@ class KerasStep:
 
     def __call__(self, batch: Any, spec: Any) -> Any:
         """Run the step on a batch; `spec` is that of the dataset it comes from, if any."""
-        batch = tf.nest.map_structure(_tensor_or_none, batch)
+        batch = tf.nest.map_structure(tensor_or_none, batch)
         tensors = [t for t in tf.nest.flatten(batch, expand_composites=True) if t is not None]
         if spec is not self._last_spec[0]:
             self._last_spec = (spec, "" if spec is None else repr(spec))
@@ -166,20 +166,24 @@ class KerasStep:
             spec = _generalized(spec, next(reversed(self._traces.values())).spec)
         key = repr(spec)
         if key not in self._traces:
-            if self._kind == "train":
-                compat.keras_build_optimizer(self._model)
-            function = compat.keras_step_function(self._model, self._kind)
-            traced = tf.function(function, reduce_retracing=True).get_concrete_function(spec)
-            # Tracing may create variables (optimizer slots), so they are listed afterwards.
-            capture = capture_function(traced, variables=self._execute.variables())
-            compat.release(traced)
-            name = f"{self._model.name} {self._kind}"
-            run = self._execute.adopt(name, capture, fetch=self._kind == "predict")
+            capture, run = self._captured(spec)
             self._traces[key] = _Trace(spec, run, capture)
         return self._traces[key]
 
+    def _captured(self, spec: Any) -> tuple[Capture, Callable[[list[Any]], list[Any]]]:
+        if self._kind == "train":
+            compat.keras_build_optimizer(self._model)
+        function = compat.keras_step_function(self._model, self._kind)
+        traced = tf.function(function, reduce_retracing=True).get_concrete_function(spec)
+        # Tracing may create variables (optimizer slots), so they are listed afterwards.
+        capture = capture_function(traced, variables=self._execute.variables())
+        compat.release(traced)
+        name = f"{self._model.name} {self._kind}"
+        return capture, self._execute.adopt(name, capture, fetch=self._kind == "predict")
 
-def _tensor_or_none(leaf: Any) -> Any:
+
+def tensor_or_none(leaf: Any) -> Any:
+    """One leaf of a batch as a tensor; what stands for an absent one is None."""
     if leaf is None or isinstance(leaf, tf.experimental.Optional):
         return None
     if isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor, tf.Tensor)):

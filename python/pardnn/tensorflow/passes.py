@@ -9,6 +9,7 @@ times).
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -128,7 +129,7 @@ def split_add_n(graph_def: Any) -> None:
         function.node_def.extend(nodes)
         # In functions an edge names the output: AddN calls it `sum`, AddV2 calls it `z`.
         renamed = {f"{name}:sum:0": f"{name}:z:0" for name in split}
-        _rewire(function.node_def, lambda edge, to=renamed: [to.get(edge, edge)])
+        _rewire(function.node_def, functools.partial(_looked_up, renamed))
         for output, edge in function.ret.items():
             function.ret[output] = renamed.get(edge, edge)
 
@@ -377,6 +378,10 @@ def in_topological_order(nodes: Iterable[Any]) -> list[Any]:
                 result.append(node)
                 stack.pop()
     return result
+
+
+def _looked_up(renamed: Mapping[str, str], edge: str) -> list[str]:
+    return [renamed.get(edge, edge)]
 
 
 def _rewire(nodes: Iterable[Any], replace: Callable[[str], list[str]]) -> None:

@@ -8,7 +8,7 @@ import functools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -16,9 +16,9 @@ import pardnn
 from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
-from pardnn.tensorflow import links
+from pardnn.tensorflow import costs, links, translate
 from pardnn.tensorflow.capture import Capture
-from pardnn.tensorflow.cluster import Cluster
+from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
 
@@ -32,12 +32,20 @@ class DoesNotFit(Refusal):
     """No plan keeps every device within its limit; the message says what is missing where."""
 
 
-class CorePlanner:
-    """Plans steps with pardnn's core for the workers of `cluster`, as `options` say."""
+class Workers(costs.Workers, links.Workers, Protocol):
+    """What measures ops and links."""
 
-    def __init__(self, options: RunOptions, cluster: Cluster) -> None:
+
+class CorePlanner:
+    """Plans steps with pardnn's core on and for workers, as `options` say."""
+
+    def __init__(
+        self, options: RunOptions, workers: Workers, machine: pardnn.Machine | None = None
+    ) -> None:
+        """`machine` is what to plan for, if not what `options` say."""
         self._options = options
-        self._cluster = cluster
+        self._workers = workers
+        self._given_machine = machine
         self._given = options.plan
         self._save_to = options.save_plan
 
@@ -45,10 +53,14 @@ class CorePlanner:
         self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
     ) -> PlannedStep:
         """A plan that the checker agreed with. Raises DoesNotFit, or Refusal for files."""
-        from pardnn.tensorflow import translate
+        return self.planned(*self.find(name, capture, shapes, request))
 
-        strings = self.device_strings()
-        step = self._state(capture, shapes, request, {v: k for k, v in strings.items()})
+    def find(
+        self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
+    ) -> tuple[translate.StepGraph, pardnn.Plan]:
+        """The step as the core sees it, and its plan."""
+        names = {string: name for name, string in self.device_strings().items()}
+        step = self._state(capture, shapes, request, names)
         plan = self._plan_of(step, request)
         if not plan.fits:
             raise DoesNotFit(f"{name} does not fit: {plan.why}")
@@ -58,6 +70,11 @@ class CorePlanner:
         if request.training and self._save_to is not None:
             plan.write(str(self._save_to))
             self._save_to = None
+        return step, plan
+
+    def planned(self, step: translate.StepGraph, plan: pardnn.Plan) -> PlannedStep:
+        """A plan in TensorFlow's terms."""
+        strings = self.device_strings()
         device_of = plan.device_of  # made anew each time it is asked for
         homes = [(v, strings[device_of[key]]) for key, v in step.variable_of.items()]
         placement = translate.step_placement(step, plan, strings)
@@ -75,12 +92,9 @@ class CorePlanner:
         self, capture: Capture, shapes: Sequence[Any], request: Request, names: dict[str, str]
     ) -> Any:
         """The step as a graph to plan, fixed variables pinned, the memory of others taken."""
-        from pardnn.tensorflow import costs, translate
-        from pardnn.tensorflow.loops import regions_of
-
         graph = base_graph(capture, shapes)
         if request.measure:
-            table = costs.measure(graph, self._cluster, cache.folder("costs"))
+            table = costs.measure(graph, self._workers, cache.folder("costs"))
         else:
             table = costs.CostTable(regions_of(graph))
         step = translate.translate(
@@ -102,18 +116,20 @@ class CorePlanner:
         """The devices and their limits; links of this machine are measured only for a plan to be
         made.
         """
+        if self._given_machine is not None:
+            return self._given_machine
         if self._options.machine is not None:
             return pardnn.Machine.read(str(self._options.machine))
         return self._uniform({})
 
     @functools.cached_property
     def _measured_machine(self) -> Any:
-        if self._options.machine is not None:
+        if self._given_machine is not None or self._options.machine is not None:
             return self._machine
-        return self._uniform(links.measure(self._cluster))
+        return self._uniform(links.measure(self._workers))
 
     def _uniform(self, rates: dict[str, Any]) -> Any:
-        limits = self._options.memory if self._options.dry_run else self._cluster.limits
+        limits = self._options.memory if self._options.dry_run else self._workers.limits
         everything = psutil.virtual_memory().total
         return pardnn.Machine.uniform(
             devices=self._options.devices,

@@ -22,7 +22,7 @@ from pardnn.launch import RunOptions
 from pardnn.tensorflow import hooks, steps, summary, variables
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.cluster import Cluster
-from pardnn.tensorflow.place import place
+from pardnn.tensorflow.place import base_graph, place
 from pardnn.tensorflow.steps import PlannedStep, Record, Request, Version
 
 _LOG = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class Engine:
         self._planner = planner or _default_planner(options, cluster)
         self._records: list[Record] = []
         self._settled: dict[int, weakref.ref[Any]] = {}
+        self._known: tuple[Capture, Any, PlannedStep] | None = None
         self._moves = 0
         self._busy = False
         self._current: Record | None = None
@@ -83,15 +84,18 @@ class Engine:
         """Measure what is left to measure, write --json-out, and print the table, if anything was
         planned.
         """
+        report = self.report()
+        if self._options.json_out is not None:
+            _write(self._options.json_out, json.dumps(report, indent=2) + "\n")
+        # The script's own results are on standard output.
+        sys.stderr.write(summary.table(self._records))
+        sys.stderr.flush()
+
+    def report(self) -> dict[str, Any]:
+        """Promised and measured memory and time of every function so far, as plain data."""
         self._leave(self._current)
         self._current = None
-        devices = self._cluster.device_strings
-        if self._options.json_out is not None:
-            report = json.dumps(summary.report(self._records, devices), indent=2)
-            _write(self._options.json_out, report + "\n")
-        # The script's own results are on standard output.
-        sys.stderr.write(summary.table(self._records, devices))
-        sys.stderr.flush()
+        return summary.report(self._records, self._cluster.device_strings)
 
     # --- what the hooks ask -----------------------------------------------------------------------
 
@@ -111,9 +115,7 @@ class Engine:
     def adopt(
         self, name: str, capture: Capture, *, fetch: bool
     ) -> Callable[[list[Any]], list[Any]]:
-        """A function over flat tensors that runs `capture`, a version of it for each shape of
-        theirs.
-        """
+        """A function over flat tensors that runs `capture`; each shape has a version of its own."""
         versions: dict[Any, tuple[int, Version]] = {}
         fetch_bytes = _ALL_RESULTS if fetch else _SMALL_RESULT_BYTES
 
@@ -127,6 +129,12 @@ class Engine:
 
         return run
 
+    def prepare(self, capture: Capture, shapes: Any, planned: PlannedStep) -> None:
+        """Move variables as a plan that is there already wants it, and use it for this step."""
+        with self._at_work():
+            self._known = (capture, shapes, planned)
+            self._move(planned.variables, settle=True)
+
     # --- planning ---------------------------------------------------------------------------------
 
     def _ready(
@@ -139,18 +147,38 @@ class Engine:
             if old is not None and all(v.device == device for v, device in old.planned.variables):
                 old.bind(place)
                 return old
-            self._leave(self._current)
-            self._current = None
             training = steps.trains(capture)
-            planned = self._planner.plan(name, capture, shapes, self._request(capture, training))
-            record = Record(name, shapes, training, planned.prediction)
-            self._records.append(record)
-            version = Version(capture, shapes, fetch_bytes, planned, record)
-            if training and self._options.dry_run:
-                raise SystemExit(0)
-            self._move(planned.variables, training)
+            planned = self._known_plan(capture, shapes) or self._planner.plan(
+                name, capture, shapes, self._request(capture, training)
+            )
+            return self._placed(name, capture, shapes, fetch_bytes, planned)
+
+    def _known_plan(self, capture: Capture, shapes: Any) -> PlannedStep | None:
+        """What `prepare` was given, if this is the same step."""
+        if self._known is None:
+            return None
+        known, known_shapes, planned = self._known
+        same = known_shapes == shapes and known.fingerprint() == capture.fingerprint()
+        return planned if same and known.variables() == capture.variables() else None
+
+    def _placed(
+        self, name: str, capture: Capture, shapes: Any, fetch_bytes: int, planned: PlannedStep
+    ) -> Version:
+        """Variables where the plan wants them, and the function over them."""
+        self._leave(self._current)
+        self._current = None
+        training = steps.trains(capture)
+        record = Record(name, shapes, training, planned.prediction)
+        self._records.append(record)
+        if training and self._options.dry_run:
+            raise SystemExit(0)
+        self._move(planned.variables, training)
+        version = Version(capture, shapes, fetch_bytes, planned, record)
+        if self._options.dry_run:
+            version.pretend(base_graph)
+        else:
             version.bind(place)
-            return version
+        return version
 
     def _request(self, capture: Capture, training: bool) -> Request:
         touched = {id(c.variable): c.variable for c in capture.captured if c.variable is not None}

@@ -18,7 +18,7 @@ def main_record(records: Sequence[Record]) -> Record | None:
     return max(planned, key=lambda r: (r.training, sum(r.seconds)), default=None)
 
 
-def table(records: Sequence[Record], device_strings: Sequence[str]) -> str:
+def table(records: Sequence[Record]) -> str:
     """Lines for a terminal about the run's training step; empty if nothing was planned."""
     record = main_record(records)
     if record is None or record.prediction is None:

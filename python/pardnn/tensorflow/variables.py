@@ -1,4 +1,4 @@
-"""Variables live on workers from their first byte, and are moved without any worker passing its limit.
+"""Variables live on workers from their first byte, and move without any passing its limit.
 
 While variables are created nobody knows the plan yet, so each goes to the worker with most memory
 left; its initial value is computed there. Once there is a plan, ``move`` brings them home.
@@ -103,6 +103,14 @@ class Variables:
         self._remember(variable)
         return variable
 
+    def adopt(self, found: Iterable[tf.Variable]) -> None:
+        """Brings variables that were created before, in this process, to the workers."""
+        for variable in found:
+            with self._lock:
+                number = self._roomiest(bytes_of(variable), variable.name.removesuffix(":0"))
+            compat_state.give_handle(variable, self._devices[number])
+            self._remember(variable)
+
     def _roomiest(self, size: int, name: str) -> int:
         """The worker with most memory left; without limits, the one that holds least."""
         held = self._bytes_by_worker()
@@ -148,9 +156,9 @@ class Variables:
     # --- moving -----------------------------------------------------------------------------------
 
     def move(self, assignments: Iterable[tuple[tf.Variable, str]]) -> int:
-        """Brings each (variable, device string) to its device, one at a time; returns how many moved.
+        """Brings each (variable, device string) to its device; returns the number of moves.
 
-        A move needs room for one copy at its target, which is room the variable takes there
+        Moves go one at a time. A move needs room for one copy at its target, which is room the variable takes there
         afterwards anyway; the source is emptied at once. Moves are ordered so that no worker
         passes its limit. Where all that are left wait for each other, one variable steps aside to
         a third worker first. Raises NotEnoughMemory when nothing has room. Functions placed
@@ -207,8 +215,9 @@ def _stuck(pending: Sequence[tuple[tf.Variable, str]], free: dict[str, float]) -
     variable, device = pending[-1]
     return (
         f"{len(pending)} variables cannot be brought to their planned workers: the smallest, "
-        f"{variable.name.removesuffix(':0')}, has {bytes_of(variable)} bytes, and {device} has room "
-        f"for {max(0, int(_free(free, device)))}; a larger --memory or a --margin leaves room to move"
+        f"{variable.name.removesuffix(':0')}, has {bytes_of(variable)} bytes, and {device} has "
+        f"room for {max(0, int(_free(free, device)))}; "
+        "a larger --memory or a --margin leaves room to move"
     )
 
 
