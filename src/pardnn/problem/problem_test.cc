@@ -208,6 +208,8 @@ BOOST_AUTO_TEST_CASE(a_read_op_and_an_update_need_some_order) {
       refusal(graph + "op rd Read 1 < w > =0 @g\n") ==
       "op \"rd\" (line 4) uses \"w\", whose buffer op \"u\" (line 3) modifies: found no order "
       "between them, expected a path from one of them to the other");
+  BOOST_TEST(refusal(graph + "op z Read 1 < w > =0 @g\n")
+                 .starts_with("op \"z\" (line 4) uses \"w\", whose buffer op \"u\" (line 3)"));
   BOOST_TEST(refusal(graph + "op rd Read 1 < w ^u > =0 @g\nop mm M 1 < rd\n") == "");
 }
 

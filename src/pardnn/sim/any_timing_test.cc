@@ -130,6 +130,10 @@ BOOST_AUTO_TEST_CASE(a_buffer_sent_to_two_devices_counts_until_both_are_known_to
   BOOST_REQUIRE(story.run("d0: a x z y | d1: r | d2: s"));
   // a: 8; x: 8 + 2 + copies of r and s 2; z: 8 + 2 + 30; y: copy of s 1 + 30
   BOOST_TEST(story.any_timing_peaks() == "d0=40 d1=9 d2=9");
+  story.sequences.assign(3, {});
+  BOOST_REQUIRE(story.run("d0: a x y z | d1: r | d2: s"));
+  // y: 8 + 2 + 30, for a is still on its way to r; z: copy of r 1 + 30
+  BOOST_TEST(story.any_timing_peaks() == "d0=40 d1=9 d2=9");
 }
 
 // b takes a's buffer over in the simulation, where a has arrived at d1 before b starts.

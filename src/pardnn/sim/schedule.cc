@@ -84,7 +84,7 @@ bool Scheduler::run(const Placement& placement, Sequences& sequences) {
     run_sequences(sequences);
   }
   schedule_.sequences = sequences;
-  return !no_link_ && schedule_.order.size() == ordinary_count_;
+  return schedule_.order.size() == ordinary_count_;
 }
 
 void Scheduler::reset(const Placement& placement) {
@@ -108,7 +108,6 @@ void Scheduler::reset(const Placement& placement) {
   free_ns_.assign(problem_.device_count(), 0);
   channel_free_ns_.assign(problem_.machine().channels.size(), 0);
   pending_.clear();
-  no_link_ = false;
   head_.assign(problem_.device_count(), std::nullopt);
 }
 
@@ -135,7 +134,7 @@ void Scheduler::run_sequences(const Sequences& sequences) {
     if (!sequences[device].empty()) head_[device] = sequences[device].front();
     runnable_.push_back(device);
   }
-  while (!no_link_) {
+  while (true) {
     if (!runnable_.empty()) {
       const DeviceId device = runnable_.back();
       runnable_.pop_back();
@@ -172,7 +171,7 @@ void Scheduler::run_fifo(Sequences& sequences) {
       ready_[schedule_.device[op]].push_back({0, op});
     }
   }
-  while (!no_link_) {
+  while (true) {
     std::int64_t at_ns = 0;
     const std::optional<DeviceId> device = earliest_decision(at_ns);
     if (!pending_.empty() && (!device || pending_.front().request_ns <= at_ns)) {
@@ -240,10 +239,7 @@ void Scheduler::send(OpId op, std::optional<TensorId> tensor, std::span<const Op
 
 void Scheduler::request(const Transfer& transfer, std::span<const OpId> readers) {
   const auto slot = static_cast<std::uint32_t>(schedule_.transfers.size());
-  if (!problem_.has_link(transfer.from, transfer.to)) {
-    no_link_ = true;
-    return;
-  }
+  if (!problem_.has_link(transfer.from, transfer.to)) return;  // T9: its readers never start
   schedule_.bytes_sent += transfer.bytes;
   schedule_.transfers.push_back(transfer);
   const std::size_t link = index(transfer.from) * problem_.device_count() + index(transfer.to);

@@ -96,7 +96,6 @@ class Scheduler {
   Table<DeviceId, std::int64_t> free_ns_;
   Table<ChannelId, std::int64_t> channel_free_ns_;
   std::vector<Pending> pending_;  // heap, the least first
-  bool no_link_ = false;
 
   Table<DeviceId, std::uint32_t> next_;        // kSequence: position of the next op
   Table<DeviceId, std::optional<OpId>> head_;  // kSequence: that op

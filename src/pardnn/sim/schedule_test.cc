@@ -32,6 +32,17 @@ BOOST_AUTO_TEST_CASE(an_op_starts_when_its_device_is_free_and_its_inputs_are_the
   BOOST_TEST(story.timeline->bytes_sent == 8);
 }
 
+// c on d2 reads a from d0 and b from d1: the later arrival counts, whichever sender it is from
+BOOST_AUTO_TEST_CASE(the_latest_of_all_inputs_makes_an_op_ready) {
+  for (const bool a_is_late : {false, true}) {
+    Story story(std::string("op a T ") + (a_is_late ? "20" : "1") + " > 4\n" + "op b T " +
+                    (a_is_late ? "1" : "20") + " > 4\n" + "op c T 1 < a b\n",
+                StoryMachine{.devices = 3}.build());
+    BOOST_REQUIRE(story.run("d0: a | d1: b | d2: c"));
+    BOOST_TEST(story.start("c") == 24);
+  }
+}
+
 // d0: a(10)         d1: late(1) reads a; early(1) reads nothing
 BOOST_AUTO_TEST_CASE(a_sequence_waits_even_when_a_later_op_is_ready) {
   const std::string graph =
@@ -75,6 +86,18 @@ BOOST_AUTO_TEST_CASE(fifo_sees_all_finishes_and_arrivals_of_an_instant_before_it
       StoryMachine{}.build(), {.dispatch = Dispatch::kFifo});
   BOOST_REQUIRE(story.run("d0: a | d1: b c d"));
   BOOST_TEST(story.starts() == "a=0 b=0 c=10 d=11");
+}
+
+// d1: p(10) -> y on d0 at 11;   d2: q(5) -> z on d0 at 6;   d0 takes z although y is known before
+BOOST_AUTO_TEST_CASE(fifo_lets_the_device_go_on_that_decides_earliest) {
+  Story story(
+      "op p T 10 > 1\n"
+      "op q T 5 > 1\n"
+      "op y T 20 < p\n"
+      "op z T 20 < q\n",
+      StoryMachine{.devices = 3}.build(), {.dispatch = Dispatch::kFifo});
+  BOOST_REQUIRE(story.run("d0: y z | d1: p | d2: q"));
+  BOOST_TEST(story.starts() == "p=0 q=0 y=26 z=6");
 }
 
 // The same with a port that two senders share, so that the transfer waits for its grant:
