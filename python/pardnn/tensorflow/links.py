@@ -22,6 +22,7 @@ _LARGE_BYTES = 2 << 20
 _RUNS = 4
 # A busy machine can make many tensors look as fast as one; no message is free.
 _LEAST_OVERHEAD_NS = 20_000.0
+_MOST_BYTES_PER_S = 20_000_000_000
 
 
 class Workers(Protocol):
@@ -51,7 +52,7 @@ def measure(workers: Workers) -> dict[str, int]:
     each = (_best(lambda: many(one)) - nothing - small) / (_TENSORS - 1)
     overhead = min(small, max(each, _LEAST_OVERHEAD_NS))
     found = {
-        "bandwidth": max(1, int(_LARGE_BYTES * 1e9 / max(full - small, 1.0))),
+        "bandwidth": min(_MOST_BYTES_PER_S, int(_LARGE_BYTES * 1e9 / max(full - small, 1.0))),
         "overhead": int(overhead),
         "latency": int(small - overhead),
     }

@@ -14,8 +14,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from pardnn.tensorflow import compat, constants, passes
+from pardnn.tensorflow import compat, constants, gates, passes
 from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.gates import Gate
 
 # Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,
 # and importing would silently rename an op `a/b`.
@@ -36,13 +37,14 @@ class StepPlacement:
 
     Nodes absent from `devices`, and those in `clone`, are copied to every device that reads them.
     `control_edges` are (before, after) pairs that enforce an order. `values` are tensors, by name,
-    whose value is known: they become constants.
+    whose value is known: they become constants. `gates` keep transfers to the plan's time.
     """
 
     devices: dict[str, str]
     control_edges: list[tuple[str, str]] = field(default_factory=list)
     clone: frozenset[str] = frozenset()
     values: dict[str, Any] = field(default_factory=dict)
+    gates: list[Gate] = field(default_factory=list)
 
 
 def base_graph(capture: Capture, batch_shapes: Shapes) -> Any:
@@ -111,7 +113,7 @@ def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
                 placed.name = _copy_name(node.name, number)
             passes.set_edges(placed, edges)
             nodes.append(placed)
-    return nodes
+    return gates.insert(nodes, placement.gates)
 
 
 def _copy_name(name: str, number: int) -> str:

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import tensorflow as tf
 
-from pardnn.tensorflow import compat, order, semantics
+from pardnn.tensorflow import compat, gates, order, semantics
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.grouping import Grouping
 from pardnn.tensorflow.loops import Region, regions_of
@@ -62,6 +62,7 @@ class StepGraph:
     large: frozenset[str] = frozenset()
     """Keys of ops that hold or read large buffers: those whose order is enforced."""
     added_edges: list[tuple[str, str]] = field(default_factory=list)
+    duration_ns: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -116,8 +117,14 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
     }
     edges = [*step.added_edges, *order.chain(plan.sequences, step.large)]
     named = [(step.node_of[first], step.node_of[second]) for first, second in edges]
+    keys = list(step.graph.op_keys)
+    timed = gates.of_plan(plan, keys, step.duration_ns, step.large, LARGE_BYTES)
     return StepPlacement(
-        devices=devices, control_edges=named, clone=step.clone, values=step.values
+        devices=devices,
+        control_edges=named,
+        clone=step.clone,
+        values=step.values,
+        gates=[replace(gate, destination=device_strings[gate.destination]) for gate in timed],
     )
 
 
@@ -172,6 +179,8 @@ class _Translation:
         if node.name in self._host:
             kinds = {self._kind[t.op.name] for t in node.inputs}
             return "every" if kinds <= {"every", "known", "handle"} else "op"
+        if node.type == "VariableShape" and self._statics.value(node.outputs[0]) is not None:
+            return "known"
         if node.name in self._effects or node.op_def.is_stateful or node.type in _NEVER_REPEATED:
             return "op"
         if any(t.dtype in (tf.resource, tf.variant) for t in [*node.inputs, *node.outputs]):
@@ -258,6 +267,9 @@ class _Translation:
         variable = self._grouping.variable_behind(tensor)
         if variable is not None:
             self._state_touch(op, variable, position, region)
+            if self._kind[tensor.op.name] == "op":
+                # A handle that comes out of an op (a loop, a branch) is there when the op is done.
+                self._state_control(op, tensor.op)
             return
         kind = self._kind[tensor.op.name]
         if kind == "scalar":
@@ -454,6 +466,7 @@ class _Translation:
             values=self._values,
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,
+            duration_ns={key: op.cost_ns for key, op in self._ops.items()},
         )
 
     def _is_large(self, op: _Op) -> bool:
