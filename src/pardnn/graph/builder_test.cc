@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "pardnn/base/error.h"
+#include "pardnn/graph/specs.h"
 
 using namespace pardnn;
 
@@ -22,37 +23,6 @@ OpSpec make_op(std::string_view key, std::vector<InputSpec> inputs = {},
   spec.inputs = std::move(inputs);
   spec.outputs = std::move(outputs);
   return spec;
-}
-
-InputSpec from(std::string_view key, std::uint32_t output = 0) {
-  InputSpec input;
-  input.key = key;
-  input.output = output;
-  return input;
-}
-
-InputSpec after(std::string_view key) {
-  InputSpec input = from(key);
-  input.control = true;
-  return input;
-}
-
-InputSpec modified(std::string_view key) {
-  InputSpec input = from(key);
-  input.modifies = true;
-  return input;
-}
-
-OutputSpec sized(std::int64_t bytes) {
-  OutputSpec output;
-  output.bytes = bytes;
-  return output;
-}
-
-OutputSpec alias_of(std::uint32_t input) {
-  OutputSpec output;
-  output.alias_of = input;
-  return output;
 }
 
 OpSpec in_group(std::string_view group, OpSpec spec) {
@@ -114,8 +84,8 @@ BOOST_AUTO_TEST_SUITE(builder)
 BOOST_AUTO_TEST_CASE(ids_are_topological_with_the_least_key_first) {
   for (const std::vector<int>& order : {std::vector{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}}) {
     const std::vector<OpSpec> ops = {make_op("a", {}, {sized(1)}),
-                                     make_op("c", {from("a")}, {sized(1)}),
-                                     make_op("b", {from("c")}), make_op("d")};
+                                     make_op("c", {input_of("a")}, {sized(1)}),
+                                     make_op("b", {input_of("c")}), make_op("d")};
     GraphBuilder builder;
     for (const int n : order) builder.op(ops[static_cast<std::size_t>(n)]);
     BOOST_TEST(keys(*builder.build()) == "a c b d ");
@@ -131,9 +101,9 @@ BOOST_AUTO_TEST_CASE(keys_are_compared_as_bytes) {
 //   a:0 --> b (twice), c ; a:1 --> c ; a ..> d, c ..> d
 BOOST_AUTO_TEST_CASE(readers_are_ascending_and_each_stands_once) {
   GraphBuilder builder;
-  builder.op(make_op("d", {after("c"), after("a"), after("c")}));
-  builder.op(make_op("c", {from("a", 1), from("a")}));
-  builder.op(make_op("b", {from("a"), from("a")}));
+  builder.op(make_op("d", {input_of("^c"), input_of("^a"), input_of("^c")}));
+  builder.op(make_op("c", {input_of("a:1"), input_of("a")}));
+  builder.op(make_op("b", {input_of("a"), input_of("a")}));
   builder.op(make_op("a", {}, {sized(4), sized(6)}));
   const auto graph = builder.build();
   const OpId a = graph->find_op("a").value(), d = graph->find_op("d").value();
@@ -151,12 +121,10 @@ BOOST_AUTO_TEST_CASE(readers_are_ascending_and_each_stands_once) {
 BOOST_AUTO_TEST_CASE(aliases_are_followed_to_the_buffer_behind_them) {
   GraphBuilder builder;
   builder.variable(make_variable("w", "g"));
-  builder.op(in_group("g", make_op("r", {from("w")}, {alias_of(0)})));
-  OutputSpec part = alias_of(0);
-  part.bytes = 40;
-  builder.op(make_op("v", {from("r")}, {part}));
-  builder.op(make_op("x", {from("v")}, {sized(7)}));
-  builder.op(make_op("y", {from("x")}, {alias_of(0)}));
+  builder.op(in_group("g", make_op("r", {input_of("w")}, {alias_of(0)})));
+  builder.op(make_op("v", {input_of("r")}, {alias_of(0, 40)}));
+  builder.op(make_op("x", {input_of("v")}, {sized(7)}));
+  builder.op(make_op("y", {input_of("x")}, {alias_of(0)}));
   const auto graph = builder.build();
   const auto output = [&](std::string_view key) {
     return graph->outputs(graph->find_op(key).value()).front();
@@ -209,7 +177,7 @@ BOOST_AUTO_TEST_CASE(control_edges_from_every_ops_are_void) {
   GraphBuilder builder;
   builder.op(every(make_op("c")));
   builder.op(make_op("b"));
-  builder.op(make_op("a", {after("c"), after("b")}));
+  builder.op(make_op("a", {input_of("^c"), input_of("^b")}));
   const auto graph = builder.build();
   BOOST_TEST(keys(*graph, graph->controls(graph->find_op("a").value())) == "b ");
   BOOST_TEST(graph->control_readers(graph->find_op("c").value()).empty());
@@ -223,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_chain_of_a_million_ops_needs_no_deep_stack) {
     if (n == 0) {
       builder.op(make_op(key, {}, {sized(1)}));
     } else {
-      builder.op(make_op(key, {from(before)}, {alias_of(0)}));
+      builder.op(make_op(key, {input_of(before)}, {alias_of(0)}));
     }
     before = key;
   }
@@ -244,7 +212,7 @@ BOOST_AUTO_TEST_CASE(an_empty_graph_is_a_graph) {
 BOOST_AUTO_TEST_CASE(a_program_is_told_keys_instead_of_lines) {
   BOOST_TEST(message_of_building({make_op("a"), make_op("a")}) ==
              "graph: found op \"a\", expected a key of its own: an earlier op has this one");
-  BOOST_TEST(message_of_building({make_op("a", {from("b")})}) ==
+  BOOST_TEST(message_of_building({make_op("a", {input_of("b")})}) ==
              "graph: found input \"b\" of op \"a\", expected the key of an op or a variable");
   BOOST_TEST(message_of_building({make_op("", {})}) ==
              "graph: found an empty key, expected at least one character");
@@ -266,7 +234,7 @@ BOOST_AUTO_TEST_CASE(extra_notes_are_kept_by_name) {
 
 BOOST_AUTO_TEST_CASE(a_failed_build_keeps_what_was_added) {
   GraphBuilder builder;
-  builder.op(make_op("b", {from("a")}));
+  builder.op(make_op("b", {input_of("a")}));
   BOOST_CHECK_THROW(builder.build(), Error);
   builder.op(make_op("a", {}, {sized(1)}));
   BOOST_TEST(keys(*builder.build()) == "a b ");
@@ -275,9 +243,9 @@ BOOST_AUTO_TEST_CASE(a_failed_build_keeps_what_was_added) {
 BOOST_AUTO_TEST_CASE(an_op_that_is_refused_leaves_no_trace) {
   GraphBuilder builder;
   builder.op(make_op("a", {}, {sized(1)}));
-  BOOST_CHECK_THROW(builder.op(make_op("b", {from("a"), from("\xFF")})), Error);
-  BOOST_CHECK_THROW(builder.op(make_op("a", {from("nowhere")})), Error);
-  builder.op(make_op("b", {from("a")}));
+  BOOST_CHECK_THROW(builder.op(make_op("b", {input_of("a"), input_of("\xFF")})), Error);
+  BOOST_CHECK_THROW(builder.op(make_op("a", {input_of("nowhere")})), Error);
+  builder.op(make_op("b", {input_of("a")}));
   BOOST_TEST(keys(*builder.build()) == "a b ");
 }
 
@@ -297,12 +265,12 @@ BOOST_AUTO_TEST_CASE(numbers_from_programs_are_checked) {
 // x -> u -> v -> u: x waits for nothing and is no part of the cycle
 BOOST_AUTO_TEST_CASE(a_cycle_is_named_from_its_least_key_along_its_edges) {
   BOOST_TEST(
-      message_of_building({make_op("x", {}, {sized(1)}), make_op("v", {from("u")}, {sized(1)}),
-                           make_op("u", {from("x"), from("v")}, {sized(1)}),
-                           make_op("after", {from("v")})}) ==
+      message_of_building({make_op("x", {}, {sized(1)}), make_op("v", {input_of("u")}, {sized(1)}),
+                           make_op("u", {input_of("x"), input_of("v")}, {sized(1)}),
+                           make_op("after", {input_of("v")})}) ==
       "graph: found a cycle \"u\" -> \"v\" -> \"u\", expected ops that do not wait for "
       "themselves");
-  BOOST_TEST(message_of_building({make_op("a", {after("a")})}) ==
+  BOOST_TEST(message_of_building({make_op("a", {input_of("^a")})}) ==
              "graph: found a cycle \"a\" -> \"a\", expected ops that do not wait for themselves");
 }
 
@@ -311,7 +279,7 @@ BOOST_AUTO_TEST_CASE(a_long_cycle_is_named_in_part) {
   for (char name = 'a'; name < 'a' + 20; ++name) names.emplace_back(1, name);
   std::vector<OpSpec> ops;
   for (std::size_t n = 0; n < 20; ++n) {
-    ops.push_back(make_op(names[n], {from(names[(n + 19) % 20])}, {sized(1)}));
+    ops.push_back(make_op(names[n], {input_of(names[(n + 19) % 20])}, {sized(1)}));
   }
   std::string expected = "graph: found a cycle";
   for (std::size_t n = 0; n < 12; ++n) expected += (n ? " -> \"" : " \"") + names[n] + '"';
@@ -321,52 +289,55 @@ BOOST_AUTO_TEST_CASE(a_long_cycle_is_named_in_part) {
 }
 
 BOOST_AUTO_TEST_CASE(a_variable_is_touched_from_its_group_only) {
+  BOOST_TEST(message_of_building({in_group("h", make_op("a", {input_of("w")}))},
+                                 {make_variable("w", "g")}) ==
+             "graph: found op \"a\" of group \"h\" touching variable \"w\" of group \"g\", "
+             "expected both in one group");
   BOOST_TEST(
-      message_of_building({in_group("h", make_op("a", {from("w")}))}, {make_variable("w", "g")}) ==
-      "graph: found op \"a\" of group \"h\" touching variable \"w\" of group \"g\", "
-      "expected both in one group");
-  BOOST_TEST(message_of_building({make_op("a", {from("w")})}, {make_variable("w", std::nullopt)}) ==
-             "graph: found op \"a\" of no group touching variable \"w\" of no group, expected both "
-             "in one group");
+      message_of_building({make_op("a", {input_of("w")})}, {make_variable("w", std::nullopt)}) ==
+      "graph: found op \"a\" of no group touching variable \"w\" of no group, expected both "
+      "in one group");
 }
 
 // p - v (a view, outside the group) - m, which modifies the buffer
 BOOST_AUTO_TEST_CASE(a_modified_buffer_has_one_group_along_its_aliases) {
   const auto p = in_group("g", make_op("p", {}, {sized(4)}));
-  const auto m = in_group("g", make_op("m", {modified("v")}));
-  BOOST_TEST(message_of_building({p, make_op("v", {from("p")}, {alias_of(0)}), m}) ==
+  const auto m = in_group("g", make_op("m", {input_of("!v")}));
+  BOOST_TEST(message_of_building({p, make_op("v", {input_of("p")}, {alias_of(0)}), m}) ==
              "graph: found op \"m\" of group \"g\" modifying a buffer of op \"v\" of no group, "
              "expected both in one group");
-  BOOST_TEST(message_of_building({make_op("p", {}, {sized(4)}),
-                                  in_group("g", make_op("v", {from("p")}, {alias_of(0)})), m}) ==
-             "graph: found op \"m\" of group \"g\" modifying a buffer of op \"p\" of no group, "
-             "expected both in one group");
-  BOOST_TEST(message_of_building({p, make_op("m", {modified("p")})}) ==
+  BOOST_TEST(
+      message_of_building({make_op("p", {}, {sized(4)}),
+                           in_group("g", make_op("v", {input_of("p")}, {alias_of(0)})), m}) ==
+      "graph: found op \"m\" of group \"g\" modifying a buffer of op \"p\" of no group, "
+      "expected both in one group");
+  BOOST_TEST(message_of_building({p, make_op("m", {input_of("!p")})}) ==
              "graph: found op \"m\" of no group modifying an input, expected a group that it "
              "shares with what made the buffer");
-  BOOST_TEST(message_of_building({p, in_group("g", make_op("v", {from("p")}, {alias_of(0)})), m}) ==
-             "nothing was refused");
+  BOOST_TEST(message_of_building({p, in_group("g", make_op("v", {input_of("p")}, {alias_of(0)})),
+                                  m}) == "nothing was refused");
 }
 
 BOOST_AUTO_TEST_CASE(the_buffer_of_an_every_op_is_never_modified) {
   BOOST_TEST(message_of_building({every(make_op("c", {}, {sized(4)})),
-                                  in_group("g", make_op("v", {from("c")}, {alias_of(0)})),
-                                  in_group("g", make_op("m", {modified("v")}))}) ==
+                                  in_group("g", make_op("v", {input_of("c")}, {alias_of(0)})),
+                                  in_group("g", make_op("m", {input_of("!v")}))}) ==
              "graph: found op \"m\" modifying the buffer of every op \"c\", expected a buffer that "
              "is made in the step");
 }
 
 BOOST_AUTO_TEST_CASE(every_ops_depend_on_every_ops_alone) {
   BOOST_TEST(
-      message_of_building({make_op("a", {}, {sized(1)}), every(make_op("c", {from("a")}))}) ==
+      message_of_building({make_op("a", {}, {sized(1)}), every(make_op("c", {input_of("a")}))}) ==
       "graph: found op \"a\" as an input of every op \"c\", expected outputs of every ops "
       "only");
-  BOOST_TEST(message_of_building({make_op("a"), every(make_op("c", {after("a")}))}) ==
+  BOOST_TEST(message_of_building({make_op("a"), every(make_op("c", {input_of("^a")}))}) ==
              "graph: found a control edge from op \"a\" to every op \"c\", expected control edges "
              "from every ops only");
-  BOOST_TEST(message_of_building({every(make_op("c", {from("w")}))}, {make_variable("w", "g")}) ==
-             "graph: found variable \"w\" as an input of every op \"c\", expected outputs of every "
-             "ops only");
+  BOOST_TEST(
+      message_of_building({every(make_op("c", {input_of("w")}))}, {make_variable("w", "g")}) ==
+      "graph: found variable \"w\" as an input of every op \"c\", expected outputs of every "
+      "ops only");
   BOOST_TEST(message_of_building({every(in_group("g", make_op("c")))}) ==
              "graph: found a group of every op \"c\", expected none on an op of every device");
 }
@@ -376,7 +347,7 @@ BOOST_AUTO_TEST_CASE(a_given_order_is_whole_unique_and_topological) {
     spec.at = place;
     return spec;
   };
-  const auto a = make_op("a", {}, {sized(1)}), b = make_op("b", {from("a")});
+  const auto a = make_op("a", {}, {sized(1)}), b = make_op("b", {input_of("a")});
   BOOST_TEST(message_of_building({at(0, a), b}) ==
              "graph: found op \"b\" without at, expected at for every ordinary op, as others have "
              "it");
@@ -386,7 +357,7 @@ BOOST_AUTO_TEST_CASE(a_given_order_is_whole_unique_and_topological) {
   BOOST_TEST(message_of_building({at(2, a), at(1, b)}) ==
              "graph: found op \"b\" at 1, which waits for op \"a\" at 2, expected producers before "
              "their readers");
-  BOOST_TEST(message_of_building({at(2, make_op("a")), at(1, make_op("b", {after("a")}))}) ==
+  BOOST_TEST(message_of_building({at(2, make_op("a")), at(1, make_op("b", {input_of("^a")}))}) ==
              "graph: found op \"b\" at 1, which waits for op \"a\" at 2, expected producers before "
              "their readers");
   BOOST_TEST(message_of_building({at(1, a), at(2, b), every(make_op("c"))}) ==
