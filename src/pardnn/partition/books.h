@@ -28,6 +28,7 @@ class Books {
   const UnitPlacement& placement() const { return placement_; }
   const Profile& profile(DeviceId device) const { return profiles_[device]; }
   std::int64_t overflow_bytes(DeviceId device) const;  // of its fullest moment, at least 0
+  std::size_t moment_count() const { return moments_.size(); }
   std::int64_t time_ns(std::size_t moment) const { return moments_[moment]; }
 
   void move(UnitId unit, DeviceId to);

@@ -34,9 +34,11 @@ class EarliestTaskFirst {
         times_(times),
         priority_(priority),
         device_count_(problem.device_count()),
+        delay_(options.delay),
         missing_(graph_.ops().size(), 0),
         finish_ns_(graph_.ops().size(), 0),
         placed_(graph_.ops().size(), 0),
+        device_(graph_.ops().size()),
         queues_(graph_.ops().size(), 0),
         unit_placed_(problem.units().size(), 0),
         lanes_(device_count_),
@@ -157,21 +159,27 @@ class EarliestTaskFirst {
   std::int64_t inputs_there_ns(OpId op, DeviceId device) const {
     std::int64_t there_ns = 0;
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
-      there_ns = std::max(there_ns, arrives_ns(producer, tensor, device));
+      there_ns = std::max(there_ns, counts_as_there_ns(producer, tensor, device));
     });
     return there_ns;
   }
 
-  std::int64_t arrives_ns(OpId producer, std::optional<TensorId> tensor, DeviceId to) const {
-    const DeviceId from = proposal_.placement[*problem_.unit(producer)];
+  // The arrival, or for what would have to be sent first the arrival and the delay asked for.
+  std::int64_t counts_as_there_ns(OpId producer, std::optional<TensorId> tensor,
+                                  DeviceId to) const {
+    const DeviceId from = device_[producer];
     if (from == to) return finish_ns_[producer];
     if (tensor.has_value()) {
       const std::int64_t known_ns = arrival_ns_[index(*tensor) * device_count_ + index(to)];
       if (known_ns != kNotSent) return known_ns;
     }
     if (!problem_.has_link(from, to)) return kNever;
-    return channels_free_ns(finish_ns_[producer], from, to) + times_.busy_ns(tensor, from, to) +
-           problem_.link(from, to).latency_ns;
+    const std::int64_t crossing_ns =
+        times_.busy_ns(tensor, from, to) + problem_.link(from, to).latency_ns;
+    std::int64_t there_ns =
+        saturating_add(channels_free_ns(finish_ns_[producer], from, to), crossing_ns);
+    for (std::int64_t n = 0; n < delay_; ++n) there_ns = saturating_add(there_ns, crossing_ns);
+    return there_ns;
   }
 
   std::int64_t channels_free_ns(std::int64_t at_ns, DeviceId from, DeviceId to) const {
@@ -183,16 +191,16 @@ class EarliestTaskFirst {
   }
 
   void send(OpId producer, std::optional<TensorId> tensor, DeviceId to) {
-    const DeviceId from = proposal_.placement[*problem_.unit(producer)];
+    const DeviceId from = device_[producer];
     if (from == to || !problem_.has_link(from, to)) return;
+    const std::int64_t end_ns =
+        channels_free_ns(finish_ns_[producer], from, to) + times_.busy_ns(tensor, from, to);
     if (tensor.has_value()) {
       std::int64_t& known_ns = arrival_ns_[index(*tensor) * device_count_ + index(to)];
       if (known_ns != kNotSent) return;
-      known_ns = arrives_ns(producer, tensor, to);
+      known_ns = end_ns + problem_.link(from, to).latency_ns;
     }
     if (!problem_.rules().contention) return;
-    const std::int64_t end_ns =
-        channels_free_ns(finish_ns_[producer], from, to) + times_.busy_ns(tensor, from, to);
     for (const ChannelId channel : problem_.link(from, to).channels) {
       channel_free_ns_[channel] = end_ns;
     }
@@ -252,6 +260,7 @@ class EarliestTaskFirst {
       room_bytes_[device] -= unit_bytes_.empty() ? 0 : unit_bytes_[unit];
     }
     placed_[op] = 1;
+    device_[op] = device;
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
       send(producer, tensor, device);
     });
@@ -288,10 +297,12 @@ class EarliestTaskFirst {
   const Times& times_;
   const Table<OpId, std::int64_t>& priority_;
   const std::size_t device_count_;
+  const std::int64_t delay_;
   bool uniform_ = true;  // every op takes the same time wherever it is allowed
   Table<OpId, std::uint32_t> missing_;
   Table<OpId, std::int64_t> finish_ns_;
   Table<OpId, char> placed_;
+  Table<OpId, DeviceId> device_;      // of those placed
   Table<OpId, std::uint8_t> queues_;  // devices where the op still waits
   Table<UnitId, char> unit_placed_;
   Table<DeviceId, Lane> lanes_;

@@ -87,8 +87,8 @@ class Positions {
       if (graph_.is_every(op)) continue;
       if (!forward[op]) {
         at_[op] = behind_weighty_producers(op);
-      } else if (waits_for_others(op)) {
-        at_[op] = start_ns[op];
+      } else {
+        at_[op] = waits_for_others(op) ? start_ns[op] : just_before_readers(op, forward, start_ns);
       }
     }
     // What hangs on sources alone (a read of weights, a decay of a moment) belongs to what reads
@@ -107,6 +107,18 @@ class Positions {
     bool waits = false;
     for_each_producer(graph_, op, [&](OpId, std::optional<TensorId>) { waits = true; });
     return waits;
+  }
+
+  // A source could start at once; it belongs to the first forward op that reads it.
+  std::optional<std::int64_t> just_before_readers(OpId op, const Table<OpId, char>& forward,
+                                                  const Table<OpId, std::int64_t>& start_ns) const {
+    std::optional<std::int64_t> first;
+    for_each_reader(graph_, op, [&](OpId reader, std::optional<TensorId>) {
+      if (!forward[reader]) return;
+      const std::int64_t latest_ns = start_ns[reader] - problem_.mean_duration_ns(op);
+      first = std::min(first.value_or(latest_ns), latest_ns);
+    });
+    return first;
   }
 
   std::optional<std::int64_t> behind_weighty_producers(OpId op) const {

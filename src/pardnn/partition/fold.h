@@ -17,7 +17,8 @@ struct FoldedStep {
 };
 
 // Forward is what the graph calls so or, where it names no phases, what starts before the moment
-// of most memory on one device. A forward op lies at its earliest start; every later op at the
+// of most memory on one device. A forward op lies at its earliest start, a source just
+// before its first reader; every later op at the
 // least of its weighty producers, those whose tensors have at least a quarter of the bytes of its
 // largest input; what hangs on sources alone at the first of its readers. A unit lies at its first
 // op. O(ops + edges) and one simulation.

@@ -12,7 +12,8 @@ namespace pardnn {
 
 class Refinement {
  public:
-  // The placement must be one that can run where `runs()` is true.
+  // From the placement listed by the longest path to the end, transfers only where it crosses.
+  // Whether it can run is to be asked first.
   Refinement(const Problem& problem, const Times& times, UnitPlacement placement);
 
   bool runs() const { return timeline_.has_value(); }

@@ -12,6 +12,7 @@
 #include "pardnn/partition/fit.h"
 #include "pardnn/partition/one_device.h"
 #include "pardnn/partition/pardnn.h"
+#include "pardnn/partition/polish.h"
 #include "pardnn/partition/repair.h"
 #include "pardnn/partition/times.h"
 
@@ -42,7 +43,6 @@ const Row* find_row(std::string_view name) {
 }
 
 Plan finished_plan(const Problem& problem, const Best& best, const Run& run) {
-  PARDNN_CHECK(!best.empty());
   Plan plan;
   plan.placement = expand(problem, best.proposal().placement);
   plan.sequences = sequences_of(problem, plan.placement, best.proposal().order);
@@ -83,8 +83,16 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& ru
     }
     proposals.push_back(std::move(proposal));
   }
+  // A row may ask for links that are not there.
+  if (best.empty()) best.offer(kRows.front().name, one_device(problem, run));
   if (algorithm == kAuto && (best.empty() || !best.score().fits())) {
     fit_into_memory(best, times, proposals, run);
+  }
+  if (algorithm == kAuto && !best.empty()) polish(best, times, run);
+  if (best.empty()) {
+    throw Error(
+        "machine: found no link where ops on different devices must exchange tensors, "
+        "expected one from every device to every other");
   }
   return finished_plan(problem, best, run);
 }

@@ -1,0 +1,44 @@
+// Polish: shortens the step of placements by listing again with what the last listing taught.
+#include "pardnn/partition/polish.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "pardnn/partition/etf.h"
+#include "pardnn/partition/orders.h"
+#include "pardnn/partition/refine_critical_path.h"
+#include "pardnn/partition/refine_ops.h"
+#include "pardnn/partition/refinement.h"
+
+namespace pardnn {
+namespace {
+
+constexpr std::array<std::int64_t, 4> kDelays = {0, 1, 2, 4};
+constexpr std::size_t kMostRounds = 8;
+constexpr std::size_t kOpsListed = 600'000;  // over all rounds of one delay
+
+void rerank(Best& best, const Times& times, std::int64_t delay, const Run& run) {
+  const Problem& problem = best.problem();
+  const std::size_t ops = std::max<std::size_t>(1, problem.graph().ops().size());
+  const std::size_t rounds = std::min(kMostRounds, kOpsListed / ops);
+  Table<OpId, std::int64_t> rank = bottom_levels(problem, times);
+  for (std::size_t round = 0; round < rounds && !run.stopped(); ++round) {
+    Proposal proposal = earliest_task_first(problem, times, rank, {.delay = delay});
+    rank = bottom_levels(problem, times, proposal.placement);
+    best.offer("rerank", std::move(proposal));
+  }
+}
+
+}  // namespace
+
+void polish(Best& best, const Times& times, const Run& run) {
+  for (const std::int64_t delay : kDelays) rerank(best, times, delay, run);
+  Refinement refinement(best.problem(), times, best.proposal().placement);
+  if (!refinement.runs() || run.stopped()) return;
+  refine_ops(refinement);
+  refine_critical_path(refinement);
+  best.offer("refine", refinement.take());
+}
+
+}  // namespace pardnn
