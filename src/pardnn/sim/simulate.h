@@ -41,8 +41,8 @@ class Simulator {
   Simulator(Simulator&&) noexcept;
 
   // Under Dispatch::kSequence `sequences` is read; nothing is answered when sequences and edges
-  // form a cycle (rule D4). Under Dispatch::kFifo `sequences` is written: the order that came out.
-  // The reference is good until the next call.
+  // form a cycle (rule D4) or a tensor must go where no link leads (rule T9). Under Dispatch::kFifo
+  // `sequences` is written: the order that came out. The reference is good until the next call.
   const Timeline* schedule(const Placement& placement, Sequences& sequences);
 
   // Buffers of the last schedule, by device, then begin, then in the order of rule M.
@@ -52,7 +52,7 @@ class Simulator {
   Table<DeviceId, Peak> peaks(bool any_timing);
 
   // schedule, then score without the any-timing peak unless the rules plan against it. Nothing
-  // when there is a cycle.
+  // where `schedule` answers nothing.
   std::optional<Score> score(const Placement& placement, Sequences& sequences);
 
  private:
@@ -60,7 +60,7 @@ class Simulator {
   std::unique_ptr<State> state_;
 };
 
-// All of it for one plan. Nothing when sequences and edges form a cycle.
+// All of it for one plan. Nothing where `schedule` answers nothing.
 std::optional<Prediction> predict(const Problem& problem, const Placement& placement,
                                   Sequences& sequences);
 
