@@ -156,6 +156,8 @@ class Cluster:
         """
         import tensorflow as tf
 
+        from pardnn.tensorflow import compat
+
         try:
             workers = [worker.address() for worker in self._workers]
         except WorkerError as error:
@@ -163,6 +165,7 @@ class Cluster:
             raise ClusterError(str(error)) from None
         tf.config.set_soft_device_placement(False)
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        compat.turn_off_folding()
         try:
             tf.config.threading.set_intra_op_parallelism_threads(self._threads)
             tf.config.threading.set_inter_op_parallelism_threads(self._threads)

@@ -192,6 +192,21 @@ def turn_off_grappler() -> None:
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
+def turn_off_folding() -> None:
+    """Let workers run partitions as they are: no constant folding, no merging of equal nodes.
+
+    A folded constant stays on its device for ever, up to 10 MB each, and is shared with a variable
+    that was initialised with it, so that the variable's first update allocates. Must come before
+    the cluster is connected (TF 2.21: the context's own ConfigProto is sent to the workers).
+    """
+    from tensorflow.core.protobuf import config_pb2
+    from tensorflow.python.eager import context
+
+    config = context.context()._config or config_pb2.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
+    context.context()._config = config
+
+
 def partitions_of(call: Callable[[], Any]) -> Iterator[Any]:
     """Run `call` and yield the partition GraphDefs of the functions it executed, with final devices
     (TF 2.21).

@@ -22,6 +22,7 @@ _LARGE_BYTES = 2 << 20
 _RUNS = 4
 # A busy machine can make many tensors look as fast as one; no message is free.
 _LEAST_OVERHEAD_NS = 20_000.0
+_LEAST_MESSAGE_NS = 50_000.0
 _MOST_BYTES_PER_S = 20_000_000_000
 
 
@@ -47,7 +48,7 @@ def measure(workers: Workers) -> dict[str, int]:
     one = tf.constant(1)
     large = tf.constant(_LARGE_BYTES // 4)
     nothing = _best(lambda: still(one))
-    small = max(1.0, (_best(lambda: moving(one)) - nothing) / _HOPS)
+    small = max(_LEAST_MESSAGE_NS, (_best(lambda: moving(one)) - nothing) / _HOPS)
     full = (_best(lambda: moving(large)) - _best(lambda: still(large))) / _HOPS
     each = (_best(lambda: many(one)) - nothing - small) / (_TENSORS - 1)
     overhead = min(small, max(each, _LEAST_OVERHEAD_NS))
