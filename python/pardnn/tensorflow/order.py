@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pardnn.tensorflow.branches import Branches
+
 
 @dataclass(frozen=True)
 class Access:
@@ -30,16 +32,24 @@ class Ordered:
     """(op, variable): the update cannot wait for every reader, so it works on a fresh buffer."""
 
 
-def chain(sequences: Mapping[str, Sequence[str]], large: frozenset[str]) -> list[tuple[str, str]]:
+def chain(
+    sequences: Mapping[str, Sequence[str]], large: frozenset[str], branches: Branches
+) -> list[tuple[str, str]]:
     """Edges between consecutive large ops of each device.
 
-    A plan's sequences and its graph's edges have no cycle together, so these edges cannot deadlock,
-    whatever the devices.
+    An op in a branch of a conditional is waited for only by ops that run whenever it does; others
+    wait for the last op before it that they can wait for. A plan's sequences and its graph's edges
+    have no cycle together, so these edges cannot deadlock, whatever the devices.
     """
     edges = []
     for sequence in sequences.values():
-        kept = [key for key in sequence if key in large]
-        edges += list(zip(kept, kept[1:], strict=False))
+        last: dict[frozenset[tuple[str, str]], tuple[int, str]] = {}
+        for position, key in enumerate(key for key in sequence if key in large):
+            here = branches.get(key, frozenset())
+            before = max((op for there, op in last.items() if there <= here), default=None)
+            if before is not None:
+                edges.append((before[1], key))
+            last[here] = (position, key)
     return edges
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, constants, gates, passes
+from pardnn.tensorflow.branches import branches_of, may_wait
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.gates import Gate
 
@@ -88,9 +89,11 @@ def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
     needed = [*map(passes.producer, capture.outputs), *capture.side_effects]
     given = constants.folded(capture.graph_def.node, placement.values, needed)
     homes = _homes(capture, placement, given)
+    branches = branches_of(given)
     after: dict[str, list[str]] = {}
     for first, second in placement.control_edges:
-        after.setdefault(second, []).append("^" + first)
+        if may_wait(first, second, branches):
+            after.setdefault(second, []).append("^" + first)
 
     def local(edge: str, device: str) -> str:
         name = passes.producer(edge)
@@ -120,9 +123,7 @@ def _copy_name(name: str, number: int) -> str:
     return f"{COPY_PREFIX}{number}/{name}"
 
 
-def _homes(
-    capture: Capture, placement: StepPlacement, nodes: list[Any]
-) -> dict[str, list[str]]:
+def _homes(capture: Capture, placement: StepPlacement, nodes: list[Any]) -> dict[str, list[str]]:
     """The devices of every node but placeholders; several for one that is copied to its readers."""
     homes: dict[str, list[str]] = {}
     wanted: dict[str, dict[str, None]] = {}

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, gates, order, semantics
+from pardnn.tensorflow.branches import Branches, branches_of
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.grouping import Grouping
 from pardnn.tensorflow.loops import Region, regions_of
@@ -63,6 +64,8 @@ class StepGraph:
     """Keys of ops that hold or read large buffers: those whose order is enforced."""
     added_edges: list[tuple[str, str]] = field(default_factory=list)
     duration_ns: dict[str, int] = field(default_factory=dict)
+    branches: Branches = field(default_factory=dict)
+    """Ops that run only when a branch of a conditional is taken."""
 
 
 @dataclass
@@ -115,10 +118,12 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
         for key, node in step.node_of.items()
         if key not in step.every
     }
-    edges = [*step.added_edges, *order.chain(plan.sequences, step.large)]
+    edges = [*step.added_edges, *order.chain(plan.sequences, step.large, step.branches)]
     named = [(step.node_of[first], step.node_of[second]) for first, second in edges]
     keys = list(step.graph.op_keys)
-    timed = gates.of_plan(plan, keys, step.duration_ns, step.large, LARGE_BYTES)
+    always = step.large - step.branches.keys()
+    timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES)
+    timed = [gate for gate in timed if gate.tensor.partition(":")[0] not in step.branches]
     return StepPlacement(
         devices=devices,
         control_edges=named,
@@ -139,6 +144,7 @@ class _Translation:
         self._results = {t.name for t in graph.outputs}
         self._effects = {op.name for op in graph.control_outputs}
         self._host = capture.host
+        self._branches = branches_of(capture.graph_def.node)
         self._grouping = Grouping(graph, capture, self._regions)
         self._kind: dict[str, str] = {}
         self._scalars: dict[str, tuple[str, ...]] = {}
@@ -467,6 +473,7 @@ class _Translation:
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,
             duration_ns={key: op.cost_ns for key, op in self._ops.items()},
+            branches=self._branches,
         )
 
     def _is_large(self, op: _Op) -> bool:
