@@ -131,7 +131,7 @@ def placed(kind: str, devices: list[str], seed: int) -> dict[str, Any]:
         for partition in compat.partitions_of(
             lambda run=run, flat=flat, results=results: results.extend(run(flat))
         ):
-            used.update(n.device for n in partition.node if n.op == "MatMul")
+            used.update(n.device for n in partition.node if "MatMul" in n.op)
         losses.append({k: float(v) for k, v in capture.pack(results).items()})
     model.optimizer.finalize_variable_values(model.trainable_variables)
     return {"losses": losses, "weights": digest(model), "devices": sorted(used)}
