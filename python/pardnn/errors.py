@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refusal(RuntimeError):
+class Refusal(RuntimeError):  # noqa: N818  an answer, not an error
     """Something the user has to know and can change; the message says what and how.
 
     ``status`` is the exit status of ``pardnn run``: 1 where the answer to a valid question is no,

@@ -110,6 +110,8 @@ class Cluster:
         except (OSError, WorkerError) as error:
             cluster.stop()
             raise ClusterError(f"the workers cannot be started: {error}") from None
+        if addresses:
+            cluster._watch.start()  # a listener ends a worker whose chief is silent
         return cluster
 
     def _start_all(self, options: Sequence[WorkerOptions]) -> None:
@@ -173,6 +175,8 @@ class Cluster:
             _LOG.info("TensorFlow is at work already: this process keeps the threads it has")
         _return_freed_memory()
         host = _own_address(self._addresses[0]) if self._addresses else "127.0.0.1"
+        if not self._addresses:
+            self._watch.start()
         for _attempt in range(_PORT_ATTEMPTS):
             port = loopback.free_port()
             spec = tf.train.ClusterSpec({_CHIEF: [f"{host}:{port}"], "worker": workers})
@@ -193,7 +197,6 @@ class Cluster:
         if not self._addresses:
             loopback.accept_only_loopback(port)
         self._connected = True
-        self._watch.start()
 
     def memory(self, number: int) -> dict[str, int]:
         """Bytes of tensors and variables on worker ``number``: ``current``, and ``peak`` since

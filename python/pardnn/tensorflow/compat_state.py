@@ -95,7 +95,7 @@ def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str]
     store = saving_lib.H5IOStore
     original_put, original_get = store.__setitem__, store.__getitem__
 
-    def __setitem__(self: Any, key: str, value: Any) -> None:
+    def put_item(self: Any, key: str, value: Any) -> None:
         if type(self) is store and self.mode in ("w", "a"):
             if not self._h5_entry_initialized:
                 self._create_h5_group(self._h5_entry_path)
@@ -103,7 +103,7 @@ def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str]
                 return
         original_put(self, key, value)
 
-    def __getitem__(self: Any, key: str) -> Any:
+    def get_item(self: Any, key: str) -> Any:
         if type(self) is store and self.archive is None:
             # Keras's own look-up refuses links out of the file and the like.
             found = get(saving_lib.safe_get_h5_dataset(self._h5_entry_group, key), key)
@@ -111,7 +111,7 @@ def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str]
                 return found
         return original_get(self, key)
 
-    store.__setitem__, store.__getitem__ = __setitem__, __getitem__
+    store.__setitem__, store.__getitem__ = put_item, get_item
 
     def undo() -> None:
         store.__setitem__, store.__getitem__ = original_put, original_get

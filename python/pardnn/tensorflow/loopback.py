@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import stat
+from pathlib import Path
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,11 +44,11 @@ def accept_only_loopback(port: int) -> bool:
 def _listeners(port: int) -> list[socket.socket]:
     """Copies of this process's sockets that listen on ``port``."""
     found = []
-    for name in os.listdir("/proc/self/fd"):
+    for file in Path("/proc/self/fd").iterdir():
         try:
-            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+            if not stat.S_ISSOCK(os.fstat(int(file.name)).st_mode):
                 continue
-            candidate = socket.socket(fileno=os.dup(int(name)))
+            candidate = socket.socket(fileno=os.dup(int(file.name)))
         except OSError:
             continue  # the file was closed since the folder was read
         if candidate.family in (socket.AF_INET, socket.AF_INET6) and _listens(candidate, port):

@@ -71,13 +71,26 @@ class AnyWorker(Protocol):
     number: int
     name: str
 
-    def address(self) -> str: ...
-    def ask(self, request: dict[str, Any], timeout_s: float | None = ...) -> Any: ...
-    def death(self) -> str | None: ...
-    def is_stopped(self) -> bool: ...
-    def kill(self) -> None: ...
-    def last_lines(self, count: int) -> list[str]: ...
-    def bound_log(self) -> None: ...
+    def address(self) -> str:
+        """Where its server listens, "host:port", once it does; WorkerError if it never does."""
+
+    def ask(self, request: dict[str, Any], timeout_s: float | None = ...) -> Any:
+        """Its answer to a request; ``control.ask`` has the errors."""
+
+    def death(self) -> str | None:
+        """How it ended, as the second half of a sentence; None while it lives."""
+
+    def is_stopped(self) -> bool:
+        """Whether it is known to be frozen, so that it cannot answer however long one waits."""
+
+    def kill(self) -> None:
+        """Ends it, however it is, and waits for its end."""
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last ``count`` lines of what it printed."""
+
+    def bound_log(self) -> None:
+        """Keeps what it printed from growing without end."""
 
 
 class _Forked:
@@ -281,6 +294,7 @@ class RemoteWorker:
         return str(self._session["address"])
 
     def ask(self, request: dict[str, Any], timeout_s: float | None = 30.0) -> Any:
+        """Sends a request through its listener; see ``control.ask`` for the errors."""
         token = {"session": self._session["session"]}
         try:
             return control.ask(self._listener, {**request, **token}, timeout_s)
@@ -291,9 +305,11 @@ class RemoteWorker:
             raise
 
     def death(self) -> str | None:
+        """How it ended, as far as this side knows."""
         return self._death
 
     def is_stopped(self) -> bool:
+        """Nobody can tell from here."""
         return False
 
     def kill(self) -> None:
@@ -305,6 +321,7 @@ class RemoteWorker:
         self._death = self._death or "was let go"
 
     def last_lines(self, count: int) -> list[str]:
+        """The last ``count`` lines of what it printed, if its host can still be asked."""
         try:
             return [str(line) for line in self.ask({"do": "log", "count": count}, timeout_s=2.0)]
         except (OSError, control.ControlError):

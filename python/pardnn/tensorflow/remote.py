@@ -12,7 +12,7 @@ in a network whose every user may run programs as you.
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import queue
 import secrets
 import shutil
@@ -97,10 +97,8 @@ class Listener:
         handlers |= {"log": self._log} | dict.fromkeys(_FORWARDED, self._forward)
         control.serve(self._socket, handlers)
         while True:
-            try:
+            with contextlib.suppress(queue.Empty):
                 self._tasks.get(timeout=1.0)()
-            except queue.Empty:
-                pass
             with self._lock:
                 silent_s = time.monotonic() - self._heard
                 if self._worker is not None and silent_s > CHIEF_SILENCE_S:
@@ -176,4 +174,4 @@ class Listener:
             self._worker = None
             sys.stderr.write(f"pardnn worker: the run is over, {why}\n")
             for left in self._folder.iterdir():
-                os.unlink(left)
+                left.unlink()

@@ -131,8 +131,18 @@ def _ignore_late_settings() -> None:
     import tensorflow as tf
 
     for owner, path, name, why in (
-        (tf.config.threading, "threading.", "set_intra_op_parallelism_threads", "--threads decides"),
-        (tf.config.threading, "threading.", "set_inter_op_parallelism_threads", "--threads decides"),
+        (
+            tf.config.threading,
+            "threading.",
+            "set_intra_op_parallelism_threads",
+            "--threads decides",
+        ),
+        (
+            tf.config.threading,
+            "threading.",
+            "set_inter_op_parallelism_threads",
+            "--threads decides",
+        ),
         (tf.config, "", "set_logical_device_configuration", "the workers are the devices"),
         (
             tf.config.experimental,

@@ -158,8 +158,8 @@ class Variables:
     def move(self, assignments: Iterable[tuple[tf.Variable, str]]) -> int:
         """Brings each (variable, device string) to its device; returns the number of moves.
 
-        Moves go one at a time. A move needs room for one copy at its target, which is room the variable takes there
-        afterwards anyway; the source is emptied at once. Moves are ordered so that no worker
+        Moves go one at a time. Each needs room for one copy at its target, which the variable takes
+        there afterwards anyway; the source is emptied at once. Moves are ordered so that no worker
         passes its limit. Where all that are left wait for each other, one variable steps aside to
         a third worker first. Raises NotEnoughMemory when nothing has room. Functions placed
         before hold the old handles and must be built again.

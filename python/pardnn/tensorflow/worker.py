@@ -19,9 +19,10 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from pardnn.tensorflow import control, loopback
+from pardnn.tensorflow import control, loopback, small_tensors
 
 MIB = 1 << 20
 # The allocator opens one region of this size for small tensors before the large one.
@@ -61,7 +62,7 @@ def forked(
     for target, source in ((0, input_), (1, log), (2, log)):
         os.dup2(source, target)
     os.closerange(3, os.sysconf("SC_OPEN_MAX") if sys.platform != "linux" else _highest_file() + 1)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     os.environ.update(environment)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pardnn-worker")
@@ -69,7 +70,7 @@ def forked(
 
 
 def _highest_file() -> int:
-    return max(int(name) for name in os.listdir("/proc/self/fd"))
+    return max(int(file.name) for file in Path("/proc/self/fd").iterdir())
 
 
 def _die_with(parent: int) -> bool:
@@ -103,6 +104,7 @@ class Worker:
         self._port = 0
 
     def run(self) -> int:
+        """Answers requests, starts the server, and stays in it."""
         control.serve(
             control.listen(_address(self._configuration["control"])),
             {
@@ -164,6 +166,7 @@ def _preallocate(size_bytes: int) -> None:
 
     pages = size_bytes // 4096  # two dimensions: one alone would not count beyond 2 GiB
     tf.raw_ops.Empty(shape=tf.constant([pages, 1024], tf.int32), dtype=tf.float32, init=False)
+    small_tensors.keep_apart()
     _reset_peak({})
 
 
@@ -172,7 +175,8 @@ def _memory(request: control.Request) -> dict[str, int]:
     import tensorflow as tf
 
     found = tf.config.experimental.get_memory_info("CPU:0")
-    return {"current": int(found["current"]), "peak": int(found["peak"])}
+    walls = small_tensors.wall_bytes()
+    return {"current": int(found["current"]) - walls, "peak": int(found["peak"]) - walls}
 
 
 def _reset_peak(request: control.Request) -> None:
@@ -189,11 +193,10 @@ def _resident_memory(request: control.Request) -> dict[str, int]:
 def resident_memory(process: int) -> dict[str, int]:
     """``current`` and ``peak`` resident bytes of a process of this machine."""
     found = {}
-    with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as lines:
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name in ("VmRSS", "VmHWM"):
-                found[name] = int(value.split()[0]) * 1024
+    for line in Path(f"/proc/{process}/status").read_text(errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name in ("VmRSS", "VmHWM"):
+            found[name] = int(value.split()[0]) * 1024
     return {"current": found["VmRSS"], "peak": found["VmHWM"]}
 
 

@@ -3,6 +3,7 @@ story of a cluster needs a process of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -101,10 +102,8 @@ def running(command: Sequence[str], output: Path, **environment: str) -> Iterato
     try:
         yield Running(process, output)
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
 

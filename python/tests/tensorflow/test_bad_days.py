@@ -127,7 +127,9 @@ def test_the_scripts_exception_is_its_own(script: Path) -> None:
 
 def test_the_scripts_exit_status_passes_through(tmp_path: Path) -> None:
     script = tmp_path / "leaves.py"
-    script.write_text("import tensorflow, sys, atexit\natexit.register(print, 'bye')\nsys.exit(7)\n")
+    script.write_text(
+        "import tensorflow, sys, atexit\natexit.register(print, 'bye')\nsys.exit(7)\n"
+    )
     done = finished(pardnn_run("--devices", "1", script))
     assert (done.returncode, done.stdout) == (7, "bye\n")
 
@@ -153,7 +155,9 @@ def test_a_missing_tensorflow_is_one_sentence(script: Path, tmp_path: Path) -> N
 def test_an_untried_version_is_one_sentence(script: Path, tmp_path: Path) -> None:
     found = tmp_path / "tensorflow_cpu-2.20.0.dist-info"
     found.mkdir()
-    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow-cpu\nVersion: 2.20.0\n")
+    (found / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: tensorflow-cpu\nVersion: 2.20.0\n"
+    )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = finished(pardnn_run(script, "1"), PYTHONPATH=path)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""Workers: their limits are real, their ports are closed to others, and they end when they should."""
+"""Workers: their limits are real, their ports closed to others, and they end when they should."""
 
 from __future__ import annotations
 

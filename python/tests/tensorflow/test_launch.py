@@ -1,4 +1,4 @@
-"""`pardnn run`: options, the framework found without running the script, and the script as __main__."""
+"""`pardnn run`: options, the framework found without a run, and the script as __main__."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def build(width=700):
     return model
 def digest(model):
     import hashlib
-    return hashlib.sha256(b"".join(np.asarray(v.numpy()).tobytes() for v in model.variables)).hexdigest()
+    values = b"".join(np.asarray(v.numpy()).tobytes() for v in model.variables)
+    return hashlib.sha256(values).hexdigest()
 """
 
 
@@ -45,7 +46,8 @@ def test_blocks_cover_an_array_once_in_memory_order_and_stay_small() -> None:
         for block in blocks(shape, item_bytes):
             size = np.prod([s.stop - s.start for s in block])
             assert size * item_bytes <= BLOCK_BYTES
-            assert int(sum(s.start * stride for s, stride in zip(block, strides))) == end
+            begin = sum(s.start * stride for s, stride in zip(block, strides, strict=True))
+            assert int(begin) == end
             end += int(size)
         assert end == np.prod(shape)
 
@@ -108,7 +110,9 @@ with Cluster.start(2, 128 << 20) as cluster:
     assert back == [ours[0]]
 
 
-def test_neither_chief_nor_worker_grows_while_saving_and_loading(tmp_path: Path, monkeypatch) -> None:
+def test_neither_chief_nor_worker_grows_while_saving_and_loading(
+    tmp_path: Path, monkeypatch
+) -> None:
     # 4 kernels of 4096 x 4096 floats = 64 MiB each; with Adam's two slots 12 * 64 = 768 MiB of
     # state over two workers: 384 MiB each. A second copy of one would make 448 MiB.
     monkeypatch.setenv("STORY_FOLDER", str(tmp_path))

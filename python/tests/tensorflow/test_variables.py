@@ -1,4 +1,4 @@
-"""Variables: made on workers within their limits, moved one at a time, never two copies too many."""
+"""Variables: made on workers within their limits, and moved one at a time within them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def test_variables_and_slots_are_made_on_workers_with_the_values_of_an_ordinary_
     code = """
         import numpy as np
         def digest(model):
-            return float(sum(np.abs(np.asarray(v.numpy(), "float64")).sum() for v in model.variables))
+            values = [np.asarray(v.numpy(), "float64") for v in model.variables]
+            return float(sum(np.abs(value).sum() for value in values))
         def build():
             import keras
             keras.utils.set_random_seed(1)
