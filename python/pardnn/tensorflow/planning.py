@@ -5,6 +5,7 @@ next run.
 from __future__ import annotations
 
 import functools
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -113,20 +114,32 @@ class CorePlanner:
 
     @functools.cached_property
     def _machine(self) -> Any:
-        """The devices and their limits; links of this machine are measured only for a plan to be
-        made.
-        """
+        """The devices and their limits, without what is measured: it names a plan to remember."""
         if self._given_machine is not None:
             return self._given_machine
         if self._options.machine is not None:
             return pardnn.Machine.read(str(self._options.machine))
         return self._uniform({})
 
+    def prepare(self) -> None:
+        """Measure links while the workers are empty: later they may have no room for it."""
+        if not self._options.dry_run:
+            _ = self._measured_machine
+
     @functools.cached_property
     def _measured_machine(self) -> Any:
         if self._given_machine is not None or self._options.machine is not None:
             return self._machine
-        return self._uniform(links.measure(self._workers))
+        folder = cache.folder("links")
+        path = None if folder is None else folder / "loopback.json"
+        if not self._options.dry_run:
+            found = links.measure(self._workers)
+            if path is not None and found:
+                cache.write(path, json.dumps(found))
+            return self._uniform(found)
+        # The workers to plan for are not here: as fast as the last ones that were.
+        known = path is not None and path.is_file()
+        return self._uniform(json.loads(path.read_text()) if known and path else {})
 
     def _uniform(self, rates: dict[str, Any]) -> Any:
         limits = self._options.memory if self._options.dry_run else self._workers.limits

@@ -41,6 +41,9 @@ class WorkerLost(Refusal):
 class Planner(Protocol):
     """Decides where a captured step runs."""
 
+    def prepare(self) -> None:
+        """Do what has to be done while the workers are empty."""
+
     def plan(
         self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
     ) -> PlannedStep:
@@ -69,9 +72,12 @@ class Engine:
     # --- life -------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        """From now on functions that use variables on workers are placed; `variables.install` comes
-        before.
+        """From now on functions that use variables on workers are placed.
+
+        Comes before any variable is made, and after `variables.install`.
         """
+        with self._at_work():
+            self._planner.prepare()
         self._remove = hooks.install(self)
 
     def uninstall(self) -> None:
