@@ -93,7 +93,8 @@ def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
     """Start the workers of the plan's machine, bring the model's variables there, and let `fit`,
     `evaluate` and `predict` run over them from now on.
 
-    Every tf.Variable of this process moves to the workers. Raises ClusterError.
+    The model's variables, and those its step uses besides, move to the workers; functions that were
+    traced with them before cannot be called any more. Raises ClusterError.
     """
     machine = training_plan.machine
     options = _options(machine, training_plan.plan.algorithm, 0)
@@ -101,7 +102,7 @@ def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
     cluster.connect()
     planner = CorePlanner(options, cluster, machine)
     planned = planner.planned(training_plan.step, training_plan.plan)
-    variables.install(cluster).adopt(compat.all_variables())
+    variables.install(cluster).adopt(_variables_of(model, training_plan.capture))
     engine = Engine(options, cluster, planner)
     engine.install()
     engine.prepare(training_plan.capture, training_plan.shapes, planned)
@@ -187,6 +188,15 @@ def _options(machine: pardnn.Machine, algorithm: str, margin: int) -> RunOptions
         algorithm=algorithm,
         margin=margin,
     )
+
+
+def _variables_of(model: Any, captured: Capture) -> list[Any]:
+    """All variables of a model, its optimizer's too, and those of its step, each once."""
+    found = {id(c.variable): c.variable for c in captured.captured if c.variable is not None}
+    optimizer = getattr(model, "optimizer", None)
+    for variable in (*model.variables, *(optimizer.variables if optimizer is not None else ())):
+        found.setdefault(id(variable.value), variable.value)
+    return list(found.values())
 
 
 def _any_batch(leaf: Any) -> Any:
