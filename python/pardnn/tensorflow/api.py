@@ -93,21 +93,22 @@ def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
     """Start the workers of the plan's machine, bring the model's variables there, and let `fit`,
     `evaluate` and `predict` run over them from now on.
 
-    The model's variables, and those its step uses besides, move to the workers; functions that were
-    traced with them before cannot be called any more. Raises ClusterError.
+    The model's variables, and those its step uses besides, move to the workers. A tf.function that
+    was traced before, with any variable, cannot be called any more. Raises ClusterError.
     """
     machine = training_plan.machine
     options = _options(machine, training_plan.plan.algorithm, 0)
     cluster = Cluster.start(options.devices, options.memory, addresses=options.addresses)
+    compat.keep_functions()
     cluster.connect()
     planner = CorePlanner(options, cluster, machine)
     planned = planner.planned(training_plan.step, training_plan.plan)
-    variables.install(cluster).adopt(_variables_of(model, training_plan.capture))
+    adopted = _variables_of(model, training_plan.capture)
+    compat.renew_variables([v for v in compat.all_variables() if all(v is not a for a in adopted)])
+    variables.install(cluster).adopt(adopted)
     engine = Engine(options, cluster, planner)
     engine.install()
     engine.prepare(training_plan.capture, training_plan.shapes, planned)
-    for kind in ("train", "test", "predict"):
-        setattr(model, f"{kind}_function", None)
     return Distributed(engine, cluster, training_plan)
 
 

@@ -51,6 +51,38 @@ def all_variables() -> list[Any]:
     return [o for o in gc.get_objects() if isinstance(o, ResourceVariable)]
 
 
+def renew_variables(variables: Iterable[Any]) -> None:
+    """Give variables of this process new resources with their values (TF 2.21).
+
+    After the process became part of a cluster, assigning to a resource from before has no effect,
+    and no error either.
+    """
+    from pardnn.tensorflow import compat_state
+
+    here = local_device()
+    for variable in variables:
+        if tf.raw_ops.VarIsInitializedOp(resource=variable.handle):
+            compat_state.give_handle(variable, here)
+
+
+_kept_functions: list[Any] = []
+
+
+def keep_functions() -> None:
+    """Let Keras models trace their steps anew, and keep every other function for ever.
+
+    Once workers are connected, the end of a function is told to them; one they never knew is an
+    error there, which comes out of some later operation (TF 2.21, Keras 3.15).
+    """
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    from tensorflow.python.eager.polymorphic_function.atomic_function import AtomicFunction
+
+    for model in [o for o in gc.get_objects() if isinstance(o, TensorFlowTrainer)]:
+        model.train_function = model.test_function = model.predict_function = None
+    gc.collect()
+    _kept_functions.extend(o for o in gc.get_objects() if isinstance(o, AtomicFunction))
+
+
 def optimize_functions(graph_def: Any, keep: Iterable[str]) -> Any:
     """Inline every function call of `graph_def`, and lower every conditional whose lowering is
     asked for.
