@@ -1,6 +1,7 @@
 // Whole files and gzip: what is written is read again, and what is damaged is refused.
 #include "pardnn/io/files.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -49,7 +50,7 @@ std::string message_of(const Act& act) {
 // A text that does not compress to nothing: the numbers 0, 1, 2, … one a line.
 std::string many_lines(int count) {
   std::string text;
-  for (int n = 0; n < count; ++n) text += std::to_string(n * 7919 % 100'003) + '\n';
+  for (std::int64_t n = 0; n < count; ++n) text += std::to_string(n * 7919 % 100'003) + '\n';
   return text;
 }
 
