@@ -54,12 +54,6 @@ class Fitter {
     return &starts_.back();
   }
 
-  // The proposal in its own order, so that the answer is no worse than the repaired row's.
-  void add_as_it_is(Proposal proposal) {
-    const std::optional<Score> score = best_.offer("rows", proposal);
-    if (score.has_value()) starts_.push_back({"rows", std::move(proposal), *score});
-  }
-
   void repair_all() {
     std::stable_sort(starts_.begin(), starts_.end(),
                      [](const Start& a, const Start& b) { return a.score < b.score; });
@@ -119,10 +113,7 @@ void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>
                      const Run& run) {
   Fitter fitter(best, times, run);
   add_folds(best, times, fitter);
-  for (const Proposal& start : starts) {
-    fitter.add("rows", start.placement);
-    fitter.add_as_it_is(start);
-  }
+  for (const Proposal& start : starts) fitter.add("rows", start.placement);
   fitter.repair_all();
 }
 

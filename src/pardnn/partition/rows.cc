@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "pardnn/base/error.h"
 #include "pardnn/plan/bound.h"
@@ -77,8 +78,9 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& ru
     if (algorithm != kAuto && algorithm != row.name) continue;
     if (run.progress) run.progress(row.name);
     Proposal proposal = row.run(problem, run);
-    best.offer(row.name, proposal);
-    if (algorithm != kAuto && row.repaired && !best.empty() && !best.score().fits()) {
+    // Also where another row's answer fits: this one may be shorter once it does.
+    const std::optional<Score> score = best.offer(row.name, proposal);
+    if (row.repaired && score && !score->fits()) {
       repair_memory(best, times, row.name, proposal, run);
     }
     proposals.push_back(std::move(proposal));
