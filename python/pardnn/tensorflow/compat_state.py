@@ -66,7 +66,7 @@ def give_handle(variable: Any, device: str) -> None:
 
     The copy goes from worker to worker. The old resource is emptied at once, because a traced
     function may keep its handle alive for ever (TF 2.21: the attribute _handle; Keras keys its
-    optimizers by _unique_id, which stays).
+    optimizers by _unique_id, which stays). Returns when both workers are done.
     """
     from tensorflow.python.ops import resource_variable_ops
 
@@ -81,6 +81,10 @@ def give_handle(variable: Any, device: str) -> None:
     variable._handle = copy._handle
     with tf.init_scope(), tf.device(old.device):
         tf.raw_ops.AssignVariableOp(resource=old, value=tf.zeros([0], variable.dtype))
+    # Operations on workers are queued. The next move must not start before this one made room.
+    for handle in (copy._handle, old):
+        with tf.init_scope(), tf.device(handle.device):
+            tf.raw_ops.VariableShape(input=handle).numpy()
 
 
 def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str], Any]) -> Undo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -70,6 +71,8 @@ class Grouping:
             self._behind[tensor.name] = key
             if key == name:
                 self.variable_of[key] = captured.variable
+                if _is_copied(captured.variable):
+                    self.copied_on_read.add(key)
                 self.variables[key] = _variable_bytes(captured.variable)
             self._union(key, name)
 
@@ -87,6 +90,7 @@ class Grouping:
                 sparse = position in region.sparse
             if sparse:
                 self.copied_on_read.add(variable)
+                _note_copied(self.variable_of[variable])
             self._pass_on(op, position, variable, regions)
 
     def _pass_on(self, op: tf.Operation, position: int, variable: str, regions: Regions) -> None:
@@ -110,6 +114,21 @@ class Grouping:
 
     def _union(self, first: str, second: str) -> None:
         self._parent[self._find(second)] = self._find(first)
+
+
+# Variables that some function of this process updates in part: the variable stays in the
+# mode in which every read is a copy, for functions that only read it too.
+_copied: dict[int, weakref.ref[Any]] = {}
+
+
+def _note_copied(variable: Any) -> None:
+    number = id(variable)
+    _copied[number] = weakref.ref(variable, lambda _: _copied.pop(number, None))
+
+
+def _is_copied(variable: Any) -> bool:
+    reference = _copied.get(id(variable))
+    return reference is not None and reference() is variable
 
 
 def _variable_bytes(variable: Any) -> int:

@@ -27,6 +27,9 @@ _LOG = logging.getLogger(__name__)
 
 # What the workers' allocator hands out is a multiple of this.
 ALLOCATOR_BYTES = 256
+# What the allocator loses between tensors of different sizes; measured on the examples.
+_SMALL_GAPS_BYTES = 1 << 20
+_PART_LOST = 4
 
 
 class DoesNotFit(Refusal):
@@ -110,6 +113,16 @@ class CorePlanner:
             if size:
                 # Variables of other functions; each counts with its own rounding already.
                 step.graph.var(f"pardnn_resident_{number}", size, on=(names[device],))
+        for number, device in enumerate(names.values()):
+            # A free chunk is handed out whole unless it is twice what is asked for, so tensors of
+            # different sizes leave gaps: 1 MiB or so where all are small, and of the largest ones
+            # about a quarter.
+            step.graph.var(
+                f"pardnn_gaps_{number}",
+                _SMALL_GAPS_BYTES + step.largest_bytes // _PART_LOST,
+                on=(device,),
+                name="gaps between tensors",
+            )
         return step
 
     @functools.cached_property

@@ -64,6 +64,8 @@ class StepGraph:
     """Keys of ops that hold or read large buffers: those whose order is enforced."""
     added_edges: list[tuple[str, str]] = field(default_factory=list)
     duration_ns: dict[str, int] = field(default_factory=dict)
+    largest_bytes: int = 0
+    """Bytes of the largest tensor that an op makes."""
     branches: Branches = field(default_factory=dict)
     """Ops that run only when a branch of a conditional is taken."""
 
@@ -119,7 +121,12 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
         if key not in step.every
     }
     edges = [*step.added_edges, *order.chain(plan.sequences, step.large, step.branches)]
-    named = [(step.node_of[first], step.node_of[second]) for first, second in edges]
+    named = [
+        (step.node_of[first], step.node_of[second])
+        for first, second in edges
+        # An op that waits for one in a branch is skipped together with the branch.
+        if step.branches.get(first, frozenset()) <= step.branches.get(second, frozenset())
+    ]
     keys = list(step.graph.op_keys)
     always = step.large - step.branches.keys()
     timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES)
@@ -158,6 +165,7 @@ class _Translation:
     ) -> StepGraph:
         for node in self._nodes:
             self._kind[node.name] = self._classify(node)
+        self._nodes = self._needed()
         self._readers = self._count_readers()
         for node in self._nodes:
             self._note_values(node)
@@ -225,6 +233,21 @@ class _Translation:
             and self._statics.bytes(node.outputs[0]) <= _REPEATED_BYTES
         )
 
+    def _needed(self) -> list[tf.Operation]:
+        """The nodes that run: a node read for its shape alone is gone once shapes are constants."""
+        by_name = {node.name: node for node in self._nodes}
+        stack = [*(name.partition(":")[0] for name in self._results), *self._effects]
+        needed: set[str] = set()
+        while stack:
+            name = stack.pop()
+            if name not in needed:
+                needed.add(name)
+                if self._kind[name] != "known":
+                    node = by_name[name]
+                    stack += [t.op.name for t in node.inputs]
+                    stack += [c.name for c in node.control_inputs]
+        return [node for node in self._nodes if node.name in needed]
+
     def _count_readers(self) -> dict[str, int]:
         """How many edges read each tensor, aliases' readers counted for the buffer behind."""
         readers: dict[str, int] = {}
@@ -253,13 +276,27 @@ class _Translation:
     def _state(self, node: tf.Operation) -> None:
         op = self._ops[node.name] = _Op(node, every=self._kind[node.name] == "every")
         region = self._regions.of(node) if node.type in compat.FUNCTIONAL_OPS else None
+        kept = self._kept_input(node)
         for position, tensor in enumerate(node.inputs):
-            self._state_input(op, position, tensor, region)
+            if kept in (None, position):
+                self._state_input(op, position, tensor, region)
+            else:
+                self._state_control(op, tensor.op)
         for control in node.control_inputs:
             self._state_control(op, control)
         if not op.every:
             op.cost_ns, op.workspace, _ = self._costs.cost(node)
         self._state_outputs(op, region)
+
+    def _kept_input(self, node: tf.Operation) -> int | None:
+        """The one branch whose result a Merge is stated to read: the largest.
+
+        Only one branch runs, so only one result waits for the Merge; the planner, which runs both,
+        is told to drop the other.
+        """
+        if node.type != "Merge":
+            return None
+        return max(range(len(node.inputs)), key=lambda n: self._statics.bytes(node.inputs[n]))
 
     def _note_values(self, node: tf.Operation) -> None:
         if self._kind[node.name] != "known":
@@ -367,12 +404,16 @@ class _Translation:
             owner = self._ops.get(_key(root))
             if index in taken or index not in op.index_of or owner is None:
                 continue
-            if owner.every or owner.node.type == "ReadVariableOp":
+            if owner.every or not self._owns(owner):
                 continue
             count = self._readers.get(root, 1)
             if best is None or count < best[0]:
                 best = (count, index)
         return None if best is None else best[1]
+
+    def _owns(self, op: _Op) -> bool:
+        """Whether the result of `op` is its own: a read of a variable is not, unless it copies."""
+        return op.node.type != "ReadVariableOp" or op.inputs[0] in self._grouping.copied_on_read
 
     def _bytes(
         self, node: tf.Operation, tensor: tf.Tensor, number: int, region: Region | None
@@ -473,6 +514,7 @@ class _Translation:
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,
             duration_ns={key: op.cost_ns for key, op in self._ops.items()},
+            largest_bytes=max((_own_bytes(op.outputs) for op in self._ops.values()), default=0),
             branches=self._branches,
         )
 
@@ -488,6 +530,12 @@ class _Translation:
         tensors = [*op.node.inputs, *op.node.outputs]
         sizes = [max(self._statics.bytes(t), self._list_bytes.get(t.name, 0)) for t in tensors]
         return max([0, op.workspace, *sizes]) >= LARGE_BYTES
+
+
+def _own_bytes(outputs: list[str | int]) -> int:
+    """Bytes of the largest output that is no alias."""
+    texts = [str(text).rstrip("*").partition("~")[0] for text in outputs]
+    return max((int(text) for text in texts if not text.startswith("=")), default=0)
 
 
 def _reference(tensor: tf.Tensor) -> str:

@@ -25,6 +25,7 @@ class Checker {
     check_places();
     check_groups();
     check_sequences();
+    check_transfers();
     if (!found_.empty()) return found_;
     const auto replayed = checking::replay(problem_, plan_);
     if (!replayed.replay) {
@@ -75,7 +76,8 @@ class Checker {
   // A graph of the one kind `any` states costs for devices of every kind (rule X4).
   bool has_cost(OpId op, const std::string& kind) const {
     auto column = graph_.find_kind(kind);
-    if (!column && graph_.kinds().size() == 1 && graph_.name(KindId{0}) == "any") column = KindId{0};
+    if (!column && graph_.kinds().size() == 1 && graph_.name(KindId{0}) == "any")
+      column = KindId{0};
     return column && graph_.cost(op, *column).is_allowed();
   }
 
@@ -167,6 +169,31 @@ class Checker {
         report("op " + key(op) + " is " + std::to_string(times[op]) +
                " times in the sequences, it must be " + std::to_string(expected));
       }
+    }
+  }
+
+  // That every stated transfer speaks of ops and devices there are, in the order that a prediction
+  // promises; what it says of them is compared later.
+  void check_transfers() {
+    const auto place = [](const Transfer& transfer) {
+      return std::tuple(transfer.start_ns, transfer.producer, !transfer.output.has_value(),
+                        transfer.output.value_or(0), transfer.to);
+    };
+    const Transfer* before = nullptr;
+    for (const Transfer& stated : plan_.prediction.transfers) {
+      if (index(stated.producer) >= graph_.ops().size()) {
+        report("there is a transfer of an op that the graph has not");
+        continue;
+      }
+      if (!exists(stated.from) || !exists(stated.to)) {
+        report("there is a transfer of op " + key(stated.producer) +
+               " from or to a device that the machine has not");
+        continue;
+      }
+      if (before != nullptr && place(stated) < place(*before)) {
+        report(describe(stated) + " is listed after a later one");
+      }
+      before = &stated;
     }
   }
 

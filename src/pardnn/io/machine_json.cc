@@ -83,14 +83,17 @@ class LinkReader {
     }
   }
 
-  // Links that name no channel get one of their own (rule T5).
+  // Links that name no channel get one of their own (rule T5), under a name that no other has, so
+  // that the machine can be written and read again.
   void finish() {
+    std::set<std::string> names(machine_.channels.begin(), machine_.channels.end());
     for (const DeviceId from : machine_.devices.ids()) {
       for (const DeviceId to : machine_.devices.ids()) {
         auto& link = slot(from, to);
         if (!link || !link->channels.empty()) continue;
-        link->channels = {
-            machine_.channels.push(machine_.devices[from].name + ">" + machine_.devices[to].name)};
+        std::string name = machine_.devices[from].name + ">" + machine_.devices[to].name;
+        while (!names.insert(name).second) name += '\'';
+        link->channels = {machine_.channels.push(std::move(name))};
       }
     }
   }

@@ -93,6 +93,7 @@ class PlanReader {
     const Graph& graph = problem.graph();
     plan_.placement.ops.resize(graph.ops().size());
     plan_.placement.variables.resize(graph.variables().size());
+    device_seen_.resize(problem.device_count());
     variable_seen_.resize(graph.variables().size());
     plan_.sequences.resize(problem.device_count());
     plan_.prediction.start_ns.resize(graph.ops().size());
@@ -103,6 +104,12 @@ class PlanReader {
     std::size_t number = 0;
     for (const json::value& item : file_.array("devices")) {
       read_device(JsonObject(item, file_.source(), "devices[" + std::to_string(number++) + "]"));
+    }
+    for (const DeviceId device : problem_.devices()) {
+      if (!device_seen_[device]) {
+        file_.fail("devices", "nothing of " + problem_.machine().devices[device].name,
+                   "every device of the machine once");
+      }
     }
     for (const OpId op : problem_.graph().ops()) {
       if (!problem_.graph().is_every(op) && !plan_.placement.ops[op]) {
@@ -126,6 +133,7 @@ class PlanReader {
     plan_.bound_ns = file_.integer("bound_ns");
     plan_.seed = static_cast<std::uint64_t>(file_.integer("seed"));
     plan_.steps = file_.integer("steps");
+    check_fits();
     return std::move(plan_);
   }
 
@@ -148,6 +156,15 @@ class PlanReader {
 
   void read_device(const JsonObject& object) {
     const DeviceId device = device_of(object.at("device"), "devices");
+    if (device_seen_[device]) {
+      object.fail("device", describe(object.at("device")) + " again", "each device once");
+    }
+    device_seen_[device] = true;
+    const std::int64_t limit = problem_.limit_bytes(device);
+    if (object.integer("limit_bytes", limit) != limit) {
+      object.fail("limit_bytes", describe(object.at("limit_bytes")),
+                  std::to_string(limit) + ", by its machine and margin");
+    }
     const json::array& ops = object.array("sequence");
     const json::array& starts = object.array("starts_ns");
     if (starts.size() != ops.size()) {
@@ -176,6 +193,14 @@ class PlanReader {
                                       object.integer("any_timing_peak_bytes")};
   }
 
+  // What follows from the rest of the file is not believed but compared.
+  void check_fits() const {
+    if (file_.boolean("fits", plan_.score.fits()) == plan_.score.fits()) return;
+    file_.fail("fits", describe(file_.at("fits")),
+               std::string(plan_.score.fits() ? "true" : "false") + ", since overflow_bytes is " +
+                   std::to_string(plan_.score.overflow_bytes));
+  }
+
   void read_transfer(const json::value& item) {
     const json::array* row = item.if_array();
     if (row == nullptr || row->size() != 8) {
@@ -202,6 +227,7 @@ class PlanReader {
   const Problem& problem_;
   const JsonObject& file_;
   Table<VariableId, char> variable_seen_;
+  Table<DeviceId, char> device_seen_;
   Plan plan_;
 };
 

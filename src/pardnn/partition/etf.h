@@ -15,7 +15,7 @@ Proposal etf(const Problem& problem, const Run& run);
 struct EtfOptions {
   // Bytes of variables and outputs together that a device may be given, per mille of its share of
   // all of them by memory above the reserve; a unit that fits nowhere goes where most is left.
-  std::optional<std::int64_t> bytes_per_mille;
+  std::optional<std::int64_t> bytes_per_mille = {};
   // A value from another device counts as arriving this many of its transfer times later: slow
   // links are then used for what is worth it.
   std::int64_t delay = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pardnn/partition/chunks.h"
+#include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/repair.h"
@@ -15,8 +16,12 @@
 namespace pardnn {
 namespace {
 
-constexpr int kCuts = 4;                         // of one fold, each after the one before
-constexpr std::int64_t kWholeShare = 1'000'000;  // what all shares are brought back to
+constexpr int kCuts = 4;                          // of one fold, each after the one before
+constexpr std::size_t kOpsRepaired = 15'000'000;  // over all rounds of all repairs
+constexpr std::int64_t kWholeShare = 1'000'000;   // what all shares are brought back to
+
+constexpr std::array<std::int64_t, 2> kShares = {1000,
+                                                 1200};  // per mille of an even share of bytes
 
 struct Start {
   std::string who;
@@ -54,13 +59,19 @@ class Fitter {
     return &starts_.back();
   }
 
+  // The best first. Repair lengthens the step, so what is longer than a plan that fits is left.
   void repair_all() {
     std::stable_sort(starts_.begin(), starts_.end(),
                      [](const Start& a, const Start& b) { return a.score < b.score; });
+    const std::size_t ops = std::max<std::size_t>(1, problem_.graph().ops().size());
+    auto rounds_left = static_cast<int>(std::min<std::size_t>(kOpsRepaired / ops + 1, 100'000));
     for (Start& start : starts_) {
+      if (run_.stopped() || rounds_left <= 0) return;
       if (start.score.fits()) continue;
-      if (run_.stopped()) return;
-      repair_memory(best_, times_, start.who, std::move(start.proposal), run_);
+      if (best_.score().fits() && start.score.step_ns >= best_.score().step_ns) continue;
+      rounds_left -= repair_memory(best_, times_, start.who, std::move(start.proposal), run_,
+                                   std::min(rounds_left, kRepairRounds))
+                         .rounds;
     }
   }
 
@@ -114,6 +125,12 @@ void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>
   Fitter fitter(best, times, run);
   add_folds(best, times, fitter);
   for (const Proposal& start : starts) fitter.add("rows", start.placement);
+  const Table<OpId, std::int64_t> rank = bottom_levels(best.problem(), times);
+  for (const std::int64_t share : kShares) {
+    fitter.add(
+        "etf",
+        earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = share}).placement);
+  }
   fitter.repair_all();
 }
 

@@ -17,6 +17,8 @@ namespace {
 constexpr std::array<std::int64_t, 4> kDelays = {0, 1, 2, 4};
 constexpr std::size_t kMostRounds = 8;
 constexpr std::size_t kOpsListed = 600'000;  // over all rounds of one delay
+constexpr std::size_t kMostMoves = 80;
+constexpr std::size_t kOpsRefined = 800'000;  // over all moves tried
 
 void rerank(Best& best, const Times& times, std::int64_t delay, const Run& run) {
   const Problem& problem = best.problem();
@@ -24,20 +26,28 @@ void rerank(Best& best, const Times& times, std::int64_t delay, const Run& run) 
   const std::size_t rounds = std::min(kMostRounds, kOpsListed / ops);
   Table<OpId, std::int64_t> rank = bottom_levels(problem, times);
   for (std::size_t round = 0; round < rounds && !run.stopped(); ++round) {
-    Proposal proposal = earliest_task_first(problem, times, rank, {.delay = delay});
+    Proposal proposal =
+        earliest_task_first(problem, times, rank, {.bytes_per_mille = {}, .delay = delay});
     rank = bottom_levels(problem, times, proposal.placement);
     best.offer("rerank", std::move(proposal));
   }
+}
+
+int refining_rounds(const Problem& problem) {
+  const std::size_t ops = std::max<std::size_t>(1, problem.graph().ops().size());
+  return static_cast<int>(std::min(kMostMoves, kOpsRefined / ops));
 }
 
 }  // namespace
 
 void polish(Best& best, const Times& times, const Run& run) {
   for (const std::int64_t delay : kDelays) rerank(best, times, delay, run);
-  Refinement refinement(best.problem(), times, best.proposal().placement);
-  if (!refinement.runs() || run.stopped()) return;
+  const int rounds = refining_rounds(best.problem());
+  if (run.stopped() || rounds == 0) return;
+  const Take take = best.score().fits() ? Take::kWithinLimit : Take::kLeastBytes;
+  Refinement refinement(best.problem(), times, best.proposal(), take);
   refine_ops(refinement);
-  refine_critical_path(refinement);
+  follow_critical_path(refinement, rounds, run);
   best.offer("refine", refinement.take());
 }
 

@@ -158,27 +158,52 @@ std::vector<Move> moves_along_chain(const Refinement& refinement) {
   return moves;
 }
 
+using Refused = std::set<std::pair<UnitId, DeviceId>>;
+
+// Tries the first move that is not refused, or with `all` every one that does not touch those
+// before it; whether the step became shorter, nothing when no move is left.
+std::optional<bool> play_round(Refinement& refinement, bool all, Refused& refused) {
+  UnitPlacement placement = refinement.placement();
+  std::set<UnitId> touched;
+  std::optional<std::pair<UnitId, DeviceId>> first;
+  for (const Move& move : moves_along_chain(refinement)) {
+    if (refused.contains({move.unit, move.to})) continue;
+    const bool apart = std::none_of(move.touches.begin(), move.touches.end(),
+                                    [&](UnitId unit) { return touched.contains(unit); });
+    if (!apart) continue;
+    if (!first.has_value()) first.emplace(move.unit, move.to);
+    placement[move.unit] = move.to;
+    touched.insert(move.touches.begin(), move.touches.end());
+    if (!all) break;
+  }
+  if (!first.has_value()) return std::nullopt;
+  const std::int64_t before_ns = refinement.step_ns();
+  refinement.offer(std::move(placement));
+  const bool shorter = refinement.step_ns() < before_ns;
+  if (!all && !shorter) refused.insert(*first);
+  return shorter;
+}
+
 }  // namespace
 
 void refine_critical_path(Refinement& refinement) {
   const auto rounds = static_cast<int>(refinement.problem().device_count()) + 1;
+  Refused refused;
   int fruitless = 0;
   for (int round = 0; round < rounds && fruitless < 2; ++round) {
-    const std::vector<Move> moves = moves_along_chain(refinement);
-    if (moves.empty()) return;
-    UnitPlacement placement = refinement.placement();
-    std::set<UnitId> touched;
-    for (const Move& move : moves) {
-      const bool apart = std::none_of(move.touches.begin(), move.touches.end(),
-                                      [&](UnitId unit) { return touched.contains(unit); });
-      if (!apart) continue;
-      placement[move.unit] = move.to;
-      touched.insert(move.touches.begin(), move.touches.end());
-      if (round % 2 == 0) break;  // the single best
-    }
-    const std::int64_t before_ns = refinement.step_ns();
-    refinement.offer(std::move(placement));
-    fruitless = refinement.step_ns() < before_ns ? 0 : fruitless + 1;
+    const std::optional<bool> shorter = play_round(refinement, round % 2 != 0, refused);
+    if (!shorter.has_value()) return;
+    fruitless = *shorter ? 0 : fruitless + 1;
+  }
+}
+
+void follow_critical_path(Refinement& refinement, int rounds, const Run& run) {
+  Refused refused;
+  bool all = true;
+  for (int round = 0; round < rounds && !run.stopped(); ++round) {
+    const std::optional<bool> shorter = play_round(refinement, all, refused);
+    if (!shorter.has_value()) return;
+    all = !all && *shorter;  // all together only after a move that helped
   }
 }
 

@@ -13,4 +13,8 @@ namespace pardnn {
 // the step.
 void refine_critical_path(Refinement& refinement);
 
+// The same for longer: a single move that did not shorten the step is not tried again, and rounds
+// go on until none is left or `rounds` are over.
+void follow_critical_path(Refinement& refinement, int rounds, const Run& run);
+
 }  // namespace pardnn

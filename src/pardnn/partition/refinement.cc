@@ -10,17 +10,35 @@ Refinement::Refinement(const Problem& problem, const Times& times, UnitPlacement
   if (const Timeline* timeline = trial_.schedule(proposal_)) timeline_ = *timeline;
 }
 
+Refinement::Refinement(const Problem& problem, const Times& times, Proposal proposal, Take take)
+    : problem_(problem),
+      times_(times),
+      take_(take),
+      trial_(problem),
+      proposal_(std::move(proposal)),
+      score_(trial_.score(proposal_)) {
+  PARDNN_CHECK(score_.has_value());
+  timeline_ = *trial_.schedule(proposal_);
+}
+
 Proposal Refinement::list(UnitPlacement placement) const {
   const auto priority = bottom_levels(problem_, times_, placement);
-  std::vector<OpId> order = list_order(problem_, times_, placement, priority, Take::kPriority);
+  std::vector<OpId> order = list_order(problem_, times_, placement, priority, take_);
   return {std::move(placement), std::move(order)};
 }
 
 bool Refinement::offer(UnitPlacement placement) {
   Proposal proposal = list(std::move(placement));
+  if (score_.has_value()) {
+    const std::optional<Score> score = trial_.score(proposal);
+    if (!score.has_value() || *score > *score_) return false;
+    score_ = score;
+  }
   const Timeline* timeline = trial_.schedule(proposal);
   if (timeline == nullptr) return false;
-  if (timeline_.has_value() && timeline->step_ns > timeline_->step_ns) return false;
+  if (!score_.has_value() && timeline_.has_value() && timeline->step_ns > timeline_->step_ns) {
+    return false;
+  }
   proposal_ = std::move(proposal);
   timeline_ = *timeline;
   return true;

@@ -119,13 +119,14 @@ class Repair {
 
 }  // namespace
 
-Proposal repair_memory(Best& best, const Times& times, std::string_view who, Proposal proposal,
-                       const Run& run) {
+Repaired repair_memory(Best& best, const Times& times, std::string_view who, Proposal proposal,
+                       const Run& run, int most_rounds) {
   const Problem& problem = best.problem();
   std::optional<Score> score = best.offer(who, proposal);
-  if (!score.has_value()) return proposal;
+  if (!score.has_value()) return {std::move(proposal)};
   Repair repair(problem, times);
-  for (int round = 0; round < kRepairRounds && !score->fits() && !run.stopped(); ++round) {
+  int round = 0;
+  for (; round < most_rounds && !score->fits() && !run.stopped(); ++round) {
     const Timeline* timeline = best.trial().schedule(proposal);
     Books books(problem, times, proposal.placement, *timeline, best.trial().lifetimes());
     if (repair.batch(books).empty()) break;
@@ -135,7 +136,7 @@ Proposal repair_memory(Best& best, const Times& times, std::string_view who, Pro
     proposal = std::move(moved);
     score = reached;
   }
-  return proposal;
+  return {std::move(proposal), round};
 }
 
 }  // namespace pardnn

@@ -16,7 +16,11 @@ inline constexpr int kRepairRounds = 200;
 // device at most once. The order stays as it is.
 //
 // Every accepted state is offered to `best`. Answers the last one.
-Proposal repair_memory(Best& best, const Times& times, std::string_view who, Proposal proposal,
-                       const Run& run);
+struct Repaired {
+  Proposal proposal;
+  int rounds = 0;  // that it took
+};
+Repaired repair_memory(Best& best, const Times& times, std::string_view who, Proposal proposal,
+                       const Run& run, int most_rounds = kRepairRounds);
 
 }  // namespace pardnn

@@ -21,10 +21,11 @@ Machine small(std::int64_t capacity_bytes, std::size_t devices = 2) {
 }
 
 // Repairs a placement under the order of ids; the score it reaches.
-struct Repaired {
-  Repaired(const PlannerStory& story, const std::string& placement) : best(story.problem) {
-    proposal = repair_memory(best, story.times, "test",
-                             {story.placed(placement), id_order(story.problem.graph())}, {});
+struct RepairStory {
+  RepairStory(const PlannerStory& story, const std::string& placement) : best(story.problem) {
+    const std::vector<OpId> order = id_order(story.problem.graph());
+    proposal =
+        repair_memory(best, story.times, "test", {story.placed(placement), order}, {}).proposal;
   }
   Best best;
   Proposal proposal;
@@ -35,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(repair)
 // v(60) and w(60) on a device of 100.
 BOOST_AUTO_TEST_CASE(a_variable_moves_to_where_room_is) {
   const PlannerStory story("var v 60\nvar w 60\nop a T 1\n", small(100));
-  const Repaired repaired(story, "");
+  const RepairStory repaired(story, "");
   BOOST_TEST(repaired.best.score().fits());
   // Equal in bytes and transfers: the least id.
   BOOST_TEST(index(repaired.proposal
@@ -56,7 +57,7 @@ BOOST_AUTO_TEST_CASE(the_last_reader_takes_the_buffer_along) {
       "op r T 10 < p ^q > 1\n"
       "op s T 10 < q ^r > 1\n",
       small(80));
-  const Repaired repaired(story, "");
+  const RepairStory repaired(story, "");
   BOOST_TEST(repaired.best.score().fits());
   BOOST_TEST(story.text(repaired.proposal.placement) == "p=0 m=0 q=0 r=1 s=0");
 }
@@ -65,7 +66,7 @@ BOOST_AUTO_TEST_CASE(the_last_reader_takes_the_buffer_along) {
 // room.
 BOOST_AUTO_TEST_CASE(a_move_that_would_overflow_its_target_is_skipped) {
   const PlannerStory story("var v 60\nvar w 60\nop a T 1 > 50*\n", small(100));
-  const Repaired repaired(story, "w=1");
+  const RepairStory repaired(story, "w=1");
   BOOST_TEST(!repaired.best.score().fits());
   BOOST_TEST(repaired.best.score().overflow_bytes == 10);
 }
@@ -77,7 +78,7 @@ BOOST_AUTO_TEST_CASE(no_unit_returns_to_a_device_it_left) {
   for (int n = 0; n < 9; ++n) graph += "var v" + std::to_string(n) + " 40\n";
   graph += "op a T 1\n";
   const PlannerStory story(graph, small(100, 3));
-  const Repaired repaired(story, "");
+  const RepairStory repaired(story, "");
   // Two of 40 fit on each of the others; five stay on the first.
   BOOST_TEST(repaired.best.score().overflow_bytes == 5 * 40 - 100);
 }

@@ -34,7 +34,8 @@ constexpr std::array kRows = {
     Row{.name = "etf", .summary = "list scheduling, what can start earliest first", .run = etf},
     Row{.name = "pardnn",
         .summary = "the published method: critical paths, mapped clusters, refinement",
-        .run = pardnn_row},
+        .run = pardnn_row,
+        .most_ops = 300'000},
 };
 
 const Row* find_row(std::string_view name) {
@@ -69,13 +70,20 @@ std::vector<std::string_view> algorithm_names() {
   return names;
 }
 
-Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run) {
+Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& asked) {
   PARDNN_CHECK(is_algorithm(algorithm));
+  Run run = asked;
+  if (run.budget.has_value() && !run.deadline.has_value()) {
+    run.deadline = std::chrono::steady_clock::now() + *run.budget;
+  }
   Best best(problem);
   const Times times(problem);
   std::vector<Proposal> proposals;
   for (const Row& row : kRows) {
     if (algorithm != kAuto && algorithm != row.name) continue;
+    if (algorithm == kAuto && problem.graph().ops().size() > row.most_ops) continue;
+    // What always answers has answered by then.
+    if (algorithm == kAuto && run.stopped() && row.most_ops != kNoLimit) continue;
     if (run.progress) run.progress(row.name);
     Proposal proposal = row.run(problem, run);
     // Also where another row's answer fits: this one may be shorter once it does.

@@ -1,7 +1,9 @@
 // The rows: whole planners by name, each a function in one table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,10 +22,13 @@ struct Proposal {
   std::vector<OpId> order;  // one order of all ordinary ops that respects the edges
 };
 
+inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
 struct Row {
   std::string_view name, summary;
   Proposal (*run)(const Problem&, const Run&);
   bool repaired = true;  // its answer goes through the memory repair when it does not fit
+  std::size_t most_ops = kNoLimit;  // `auto` leaves it out above, and when time is up
 };
 
 std::span<const Row> rows();  // in the order in which `auto` tries them; `auto` is not among them

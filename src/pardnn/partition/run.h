@@ -17,7 +17,13 @@ struct Run {
   const std::atomic<bool>* stop = nullptr;              // set from outside: give the best so far
   std::function<void(std::string_view what)> progress;  // may be empty
 
-  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  // When the budget ends; set by the runner when it starts.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+
+  bool stopped() const {
+    return (stop != nullptr && stop->load(std::memory_order_relaxed)) ||
+           (deadline.has_value() && std::chrono::steady_clock::now() >= *deadline);
+  }
 };
 
 }  // namespace pardnn
