@@ -184,13 +184,14 @@ class Variables:
         return moved
 
     def _move_one(self, variable: tf.Variable, device: str, free: dict[str, float]) -> None:
-        source, size = variable.device, bytes_of(variable)
+        source = variable.device
         compat_state.give_handle(variable, device)
-        _LOG.debug("moved %s (%d bytes) from %s to %s", variable.name, size, source, device)
-        if source in free:
-            free[source] += size
-        if device in free:
-            free[device] -= size
+        _LOG.debug("moved %s from %s to %s", variable.name, source, device)
+        for number, name in enumerate(self._devices):
+            limit = self._cluster.limits[number]
+            if limit is not None and name in (source, device):
+                # Asked, not counted: the allocator gives some variables more than they need.
+                free[name] = limit - self._cluster.memory(number)["current"]
 
 
 def _free(free: dict[str, float], device: str) -> float:

@@ -120,12 +120,14 @@ class _Variable:
 
 
 class _Workers:
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, limits: dict[str, int], made: list[_Variable]) -> None:
         self.device_strings = list(limits)
-        self.limits = list(limits.values())
+        self.limits: list[int | None] = list(limits.values())
+        self._made = made
 
     def memory(self, number: int) -> dict[str, int]:
-        return {"current": 0}
+        device = self.device_strings[number]
+        return {"current": sum(v.size for v in self._made if v.device == device)}
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Moves on paper, which fail where a worker passes its limit."""
 
     def begin(limits: dict[str, int], made: list[_Variable]) -> Variables:
-        found = Variables(_Workers(**limits))  # type: ignore[arg-type]
+        found = Variables(_Workers(limits, made))  # type: ignore[arg-type]
         monkeypatch.setattr(found, "live", lambda: made)
         monkeypatch.setattr(variables, "bytes_of", lambda v: v.size)
 
