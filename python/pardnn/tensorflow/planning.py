@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 ALLOCATOR_BYTES = 256
 # What the allocator loses between tensors of different sizes; measured on the examples.
 _SMALL_GAPS_BYTES = 1 << 20
-_PART_LOST = 4
+_PART_LOST = 8
 
 
 class DoesNotFit(Refusal):
@@ -116,7 +116,7 @@ class CorePlanner:
         for number, device in enumerate(names.values()):
             # A free chunk is handed out whole unless it is twice what is asked for, so tensors of
             # different sizes leave gaps: 1 MiB or so where all are small, and of the largest ones
-            # about a quarter.
+            # about an eighth.
             step.graph.var(
                 f"pardnn_gaps_{number}",
                 _SMALL_GAPS_BYTES + step.largest_bytes // _PART_LOST,
