@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -16,13 +15,12 @@ import sys
 import threading
 from typing import Any, NoReturn
 
+from pardnn import doctor
 from pardnn import script as user_script
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions, complain
 
-TRIED = {"tensorflow": "2.21", "keras": "3.15"}
 _INSTALL = "pip install 'tensorflow-cpu==2.21.*' 'keras==3.15.*'"
-_TENSORFLOW_PACKAGES = ("tensorflow-cpu", "tensorflow", "tensorflow-intel", "tensorflow-rocm")
 # What a lost worker looks like from the chief takes a moment to become visible here.
 _LOSS_SHOWS_WITHIN_S = 3.0
 _INTERRUPTED = 128 + int(signal.SIGINT)
@@ -35,13 +33,13 @@ def check_versions() -> None:
 
     PARDNN_ANY_VERSION=1 lets an untried version through.
     """
-    for framework, packages in (("tensorflow", _TENSORFLOW_PACKAGES), ("keras", ("keras",))):
+    for framework in ("tensorflow", "keras"):
         if importlib.util.find_spec(framework) is None:
             raise UsageError(f"{framework} is not installed here; {_INSTALL}")
-        found = _version(packages)
-        tried = TRIED[framework]
-        if found is None or found.split(".")[:2] == tried.split("."):
+        found = doctor.version_of(framework)
+        if found is None or doctor.is_tried(framework, found):
             continue
+        tried = doctor.FRAMEWORKS[framework][1]
         if os.environ.get("PARDNN_ANY_VERSION") == "1":
             _LOG.warning("%s %s was never tried; %s.* was", framework, found, tried)
             continue
@@ -49,15 +47,6 @@ def check_versions() -> None:
             f"{framework} {found} was never tried, {tried}.* was; {_INSTALL}, "
             "or set PARDNN_ANY_VERSION=1 to see how far it gets"
         )
-
-
-def _version(packages: tuple[str, ...]) -> str | None:
-    for package in packages:
-        try:
-            return importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def run(options: RunOptions) -> int:
