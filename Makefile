@@ -114,7 +114,10 @@ run-tensorflow: python-tensorflow
 run-tensorflow-long: python-tensorflow
 	$(in_tensorflow) tensorflow-long pytest -m long $(tensorflow_tests)
 
-.PHONY: stress sanitize bench-speed demo
+.PHONY: golden stress sanitize bench-speed demo
+golden: python  ## write the texts that the program is compared with anew; read what has changed
+	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
+
 stress: $(VENV)/.packages  ## the property suite over a hundred thousand plans
 	cmake --preset stress --log-level=WARNING
 	cmake --build --preset stress --parallel $(JOBS)

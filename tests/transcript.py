@@ -1,8 +1,9 @@
 """Transcripts: commands of the program with all that they print, as text files that are compared.
 
 A transcript is a text file. `$ pardnn …` is a command, run in a folder of its own that holds copies
-of the files beside the transcript; a few other tools show or change files. The lines after it are its standard output, those that begin with `2| ` its standard error, and
-`[N]` its exit status when that is not 0. Lines that begin with `#` are kept as they are.
+of the files beside the transcript; a few other tools show or change files. The lines after it are
+its standard output, those that begin with `2| ` its standard error, and `[N]` its exit status when
+that is not 0. Lines that begin with `#` are comments.
 
 `make golden` writes all transcripts anew; read what has changed before committing it.
 """
@@ -54,7 +55,7 @@ def replay(transcript: str, folder: Path) -> str:
     """The transcript with the output that its commands have now."""
     text = ""
     for line in transcript.splitlines():
-        if line.startswith("#") or not line:
+        if line.startswith("#"):
             text += line + "\n"
         elif line.startswith("$ "):
             text += line + "\n" + run(line.removeprefix("$ "), folder)

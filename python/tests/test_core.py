@@ -1,4 +1,4 @@
-"""The package from Python: graphs are built, planned, simulated and checked without any framework."""
+"""The package from Python: graphs built, planned, simulated and checked without a framework."""
 
 import json
 import os
@@ -214,7 +214,10 @@ def test_a_simulated_placement_has_the_numbers_of_the_model() -> None:
     assert plan.starts.tolist() == [0, -1, 511, 1711, 1791, 1841, 4751]
     assert plan.step_ns == 5051
     assert plan.bytes_sent == 800
-    assert plan.transfers == [("w", 0, "d1", 1, 1, 511, 400), ("gw", 0, "d0", 4241, 4241, 4751, 400)]
+    assert plan.transfers == [
+        ("w", 0, "d1", 1, 1, 511, 400),
+        ("gw", 0, "d0", 4241, 4241, 4751, 400),
+    ]
     assert plan.peaks == {"d0": 800, "d1": 750}
     assert plan.peak_at_ns == {"d0": 4241, "d1": 511}
     assert plan.limits == {"d0": 10_000, "d1": 10_000}

@@ -15,9 +15,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "pardnn/check/check.h"
 #include "pardnn/io/files.h"
 #include "pardnn/io/pdg_words.h"
 #include "pardnn/io/plan_json.h"
+#include "pardnn/report/overflow.h"
 
 #include "bindings.h"
 
@@ -100,7 +102,13 @@ auto starts(const PythonPlan& self) {
 PythonPlan read(const std::string& path, PythonGraph& graph) {
   PlanFile file = read_plan(read_file(path), path, graph.graph());
   auto problem = std::make_shared<const Problem>(std::move(file.problem));
-  return {std::move(problem), std::move(file.plan), ""};
+  std::string why;
+  if (!file.plan.score.fits()) {
+    // The file may be wrong, and only a plan that can run tells what it holds when.
+    const auto wrong = check(*problem, file.plan, 1);
+    why = wrong.empty() ? overflow_text(*problem, file.plan) : wrong.front();
+  }
+  return {std::move(problem), std::move(file.plan), std::move(why)};
 }
 
 void add_numbers(nb::class_<PythonPlan>& plan) {

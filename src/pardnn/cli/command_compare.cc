@@ -176,13 +176,13 @@ int compare(const std::vector<std::string>& words, Console& console) {
   if (options.algorithms.empty()) {
     for (const std::string_view name : algorithm_names()) options.algorithms.emplace_back(name);
   }
-  const Machine machine = options.machine.machine();
   const Interrupt interrupt;
   options.run.stop = interrupt.flag();
   std::vector<Result> results;
   bool all_fit = true;
   for (const std::string& file : files) {
-    const Problem problem(options.rules.apply(read_pdg_file(file)), machine, options.rules.rules);
+    const auto graph = options.rules.apply(read_pdg_file(file));
+    const Problem problem(graph, options.machine.machine(*graph), options.rules.rules);
     for (const std::string& algorithm : options.algorithms) {
       if (console.err_is_terminal) {
         console.err << "\r\033[K" << file << " " << algorithm << std::flush;

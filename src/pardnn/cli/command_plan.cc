@@ -86,8 +86,8 @@ int plan(const std::vector<std::string>& words, Console& console) {
   if (files.size() != 1) {
     throw UsageError("found " + std::to_string(files.size()) + " graphs, expected one");
   }
-  const Problem problem(options.rules.apply(read_pdg_file(files.front())),
-                        options.machine.machine(), options.rules.rules);
+  const auto graph = options.rules.apply(read_pdg_file(files.front()));
+  const Problem problem(graph, options.machine.machine(*graph), options.rules.rules);
   const Interrupt interrupt;
   options.run.stop = interrupt.flag();
   if (console.err_is_terminal) {

@@ -23,11 +23,19 @@ struct SimulateOptions {
   MachineOptions machine;
   RuleOptions rules;
   std::string placement, trace, output;
+  std::vector<std::string> of_problem;  // options given that state machine or rules
   bool json = false, help = false;
 
   std::vector<Option> table() {
+    std::vector<Option> problem = joined(machine.table(), rules.table());
+    for (Option& option : problem) {
+      option.set = [this, set = option.set, name = option.names](std::string_view text) {
+        of_problem.emplace_back(name);
+        set(text);
+      };
+    }
     return joined(
-        joined(machine.table(), rules.table()),
+        std::move(problem),
         {
             {"--placement", "FILE", "instead of a plan: CSV, a key and a device a line",
              [this](std::string_view text) { placement = text; }},
@@ -74,10 +82,15 @@ int simulate(const std::vector<std::string>& words, Console& console) {
     throw UsageError("found " + std::to_string(files.size()) + " files, expected " +
                      (expected == 2 ? "a graph and a plan" : "a graph"));
   }
+  if (options.placement.empty() && !options.of_problem.empty()) {
+    throw UsageError("found " + options.of_problem.front() +
+                     " with a plan, which states its machine and rules itself, expected it with "
+                     "--placement only");
+  }
   auto graph = options.rules.apply(read_pdg_file(files.front()));
   const auto file = [&]() -> PlanFile {
     if (options.placement.empty()) return from_plan(files, graph);
-    Problem problem(graph, options.machine.machine(), options.rules.rules);
+    Problem problem(graph, options.machine.machine(*graph), options.rules.rules);
     const Placement placement =
         read_placement(read_file(options.placement), options.placement, problem);
     Plan plan = plan_of(problem, placement, std::nullopt);

@@ -1,6 +1,7 @@
 // Options in every form that people type, and what is said of mistakes.
 #include "pardnn/cli/options.h"
 
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "pardnn/cli/commands.h"
 #include "pardnn/cli/problem_options.h"
+#include "pardnn/io/pdg_reader.h"
 
 using namespace pardnn;
 using namespace pardnn::cli;
@@ -24,6 +26,8 @@ struct Sample {
             {"--yes", "", "a switch", [this](std::string_view) { ++switches; }}};
   }
 };
+
+std::shared_ptr<const Graph> any_graph() { return read_pdg("pdg 1\nop a T 1\n", "g"); }
 
 using Words = std::vector<std::string>;
 
@@ -105,7 +109,7 @@ BOOST_AUTO_TEST_CASE(machine_options_state_a_machine) {
   parse_options({"--devices", "3", "--memory", "1KiB", "--bandwidth", "2GB/s", "--overhead", "1us",
                  "--latency", "4ns"},
                 options.table());
-  const Machine machine = options.machine();
+  const Machine machine = options.machine(*any_graph());
   BOOST_REQUIRE(machine.devices.size() == 3);
   BOOST_TEST(machine.devices[DeviceId{2}].capacity_bytes == 1024);
   BOOST_TEST(machine.link(DeviceId{0}, DeviceId{2})->bytes_per_second == 2'000'000'000);
@@ -113,10 +117,21 @@ BOOST_AUTO_TEST_CASE(machine_options_state_a_machine) {
   BOOST_TEST(machine.link(DeviceId{0}, DeviceId{2})->latency_ns == 4);
 }
 
+BOOST_AUTO_TEST_CASE(devices_are_of_the_kind_that_the_graph_has_costs_for) {
+  MachineOptions options;
+  parse_options({"--memory", "1KiB"}, options.table());
+  const auto kind_for = [&](const char* graph) {
+    return options.machine(*read_pdg(graph, "g")).devices[DeviceId{0}].kind;
+  };
+  BOOST_TEST(kind_for("pdg 1\nop a T 1\n") == "any");
+  BOOST_TEST(kind_for("pdg 1\nkind tpu\nop a T 1\n") == "tpu");
+  BOOST_TEST(kind_for("pdg 1\nkind gpu cpu\nop a T 1\n") == "any");
+}
+
 BOOST_AUTO_TEST_CASE(memory_of_each_device_says_how_many_there_are) {
   MachineOptions options;
   parse_options({"--memory", "1KiB,2KiB"}, options.table());
-  BOOST_TEST(options.machine().devices[DeviceId{1}].capacity_bytes == 2048);
+  BOOST_TEST(options.machine(*any_graph()).devices[DeviceId{1}].capacity_bytes == 2048);
 }
 
 BOOST_AUTO_TEST_CASE(rule_options_state_rules) {

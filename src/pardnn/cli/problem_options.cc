@@ -67,12 +67,16 @@ std::vector<Option> MachineOptions::table() {
   };
 }
 
-Machine MachineOptions::machine() const {
+Machine MachineOptions::machine(const Graph& graph) const {
   if (!machine_path.empty()) {
-    if (devices || !memory_bytes.empty()) {
-      throw UsageError("found --machine together with --devices or --memory, expected either");
+    if (devices || !memory_bytes.empty() || bytes_per_second || overhead_ns || latency_ns) {
+      throw UsageError(
+          "found --machine together with options that state a machine, expected either");
     }
     return read_machine(read_file(machine_path), machine_path);
+  }
+  if (memory_bytes.empty() && devices) {
+    throw UsageError("found --devices without --memory, expected how much each of them has");
   }
   if (memory_bytes.empty()) {
     throw UsageError("found no machine, expected --machine FILE or --devices N --memory SIZE");
@@ -86,9 +90,10 @@ Machine MachineOptions::machine() const {
                      " sizes, expected one, or one for each of the " + std::to_string(*devices) +
                      " devices");
   }
-  uniform.bytes_per_second = bytes_per_second;
-  uniform.overhead_ns = overhead_ns;
-  uniform.latency_ns = latency_ns;
+  uniform.bytes_per_second = bytes_per_second.value_or(12'000'000'000);
+  uniform.overhead_ns = overhead_ns.value_or(5'000);
+  uniform.latency_ns = latency_ns.value_or(5'000);
+  if (graph.kinds().size() == 1) uniform.kind = graph.name(KindId{0});
   return Machine::uniform(uniform);
 }
 

@@ -59,9 +59,13 @@ std::string overflow_text(const Problem& problem, const Plan& plan) {
   if (most == 0) return "";
   const Peak& peak = plan.prediction.peaks[worst];
   std::string text = "device " + problem.machine().devices[worst].name + " overflows by " +
-                     format_bytes(most) + ": " + format_bytes(peak.bytes) + " at " +
-                     format_ns(peak.at_ns) + " of " + format_ns(plan.prediction.step_ns) +
-                     ", and its limit is " + format_bytes(problem.limit_bytes(worst)) + "\n";
+                     format_bytes(most) + ": ";
+  if (problem.rules().any_timing) {
+    text += format_bytes(peak.any_timing_bytes) + " with the worst timing, by prediction ";
+  }
+  text += format_bytes(peak.bytes) + " at " + format_ns(peak.at_ns) + " of " +
+          format_ns(plan.prediction.step_ns) + ", and its limit is " +
+          format_bytes(problem.limit_bytes(worst)) + "\n";
   Simulator simulator(problem);
   Sequences sequences = plan.sequences;
   PARDNN_CHECK(simulator.schedule(plan.placement, sequences) != nullptr);

@@ -171,7 +171,10 @@ BOOST_AUTO_TEST_CASE(an_overflow_for_any_timing_states_that_peak) {
   const std::string text = overflow_text(planned.problem, planned.plan);
   const Peak& peak = planned.plan.prediction.peaks[DeviceId{0}];
   BOOST_TEST(peak.any_timing_bytes == 667);
-  BOOST_TEST(has(text, "device d0 overflows by 67 B"), text);
+  BOOST_TEST(has(text,
+                 "device d0 overflows by 67 B: 667 B with the worst timing, by prediction 667 B at "
+                 "0 ns of 533 ns, and its limit is 600 B\n"),
+             text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
