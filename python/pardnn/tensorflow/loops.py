@@ -189,11 +189,27 @@ class Regions:
                 continue
             limit = self._limit(op, condition, numbers, test.inputs[1])
             first = self.statics.value(op.inputs[counter])
-            step = _step(body, counter)
+            step = self._step(op, body, counter)
             if limit is None or first is None or step is None or step <= 0:
                 continue
             whole = float(limit) - float(first) + (test.type == "LessEqual")
             yield math.ceil(whole / step)
+
+    def _step(self, op: tf.Operation, body: Body, number: int) -> float | None:
+        """How much one trip adds to a counter, where that is a constant or enters the loop as one."""
+        add = _origin(body.graph.outputs[number]).op
+        if add.type not in ("AddV2", "Add"):
+            return None
+        entering = {t.name: n for n, t in enumerate(body.graph.inputs)}
+        for own, other in ((0, 1), (1, 0)):
+            if entering.get(_origin(add.inputs[own]).name) != number:
+                continue
+            added = _origin(add.inputs[other])
+            value = body.statics.value(added)
+            if added.name in entering and not _changes(added, body.graph):
+                value = self.statics.value(op.inputs[entering[added.name]])
+            return None if value is None else float(value)
+        return None
 
     def _limit(
         self, op: tf.Operation, condition: Any, numbers: dict[str, int], tensor: tf.Tensor
@@ -264,18 +280,6 @@ def _changes(tensor: tf.Tensor, body: Any) -> bool:
         if given.name == tensor.name:
             return bool(_origin(result).name != given.name)
     return False
-
-
-def _step(body: Body, number: int) -> float | None:
-    """How much one trip adds to a counter, where that is a constant."""
-    add = _origin(body.graph.outputs[number]).op
-    if add.type not in ("AddV2", "Add"):
-        return None
-    for own, other in ((0, 1), (1, 0)):
-        if _origin(add.inputs[own]).name == body.graph.inputs[number].name:
-            value = body.statics.value(add.inputs[other])
-            return None if value is None else float(value)
-    return None
 
 
 def _pushed(result: tf.Tensor, given: tf.Tensor) -> Iterator[tf.Tensor]:

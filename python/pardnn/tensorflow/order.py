@@ -69,7 +69,10 @@ def reads_before_updates(
     result = Ordered()
     position = {key: n for n, key in enumerate(before)}
     for variable, found in touched.items():
-        updates = sorted({a.key for a in found if a.updates}, key=position.__getitem__)
+        # The last first: two updates without an order then keep the graph's own.
+        updates = sorted(
+            {a.key for a in found if a.updates}, key=position.__getitem__, reverse=True
+        )
         for update in updates:
             needed = _needed(update, found, reach)
             if any(reach.path(update, key) for key in needed):
