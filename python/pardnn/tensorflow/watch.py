@@ -95,10 +95,13 @@ class Watch:
                 and silent_s >= STOPPED_SILENCE_S
                 and (silent_s >= SILENCE_S or worker.is_stopped())
             ):
-                frozen = worker.is_stopped()
-                worker.kill()
-                why = "it was stopped (SIGSTOP?)" if frozen else "it hangs or cannot be reached"
+                why = "it was stopped (SIGSTOP?)"
+                if not worker.is_stopped():
+                    why = "it hangs or cannot be reached"
                 death = f"gave no sign of life for {silent_s:.0f} s ({why}) and was ended"
+                # Said before it is done: the chief asks as soon as its step fails.
+                self._record(worker, death)
+                worker.kill()
             if death is not None:
                 self._record(worker, death)
                 self._see_to_the_end()

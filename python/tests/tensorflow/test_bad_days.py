@@ -190,3 +190,36 @@ def test_a_model_too_large_is_refused_before_any_step(tmp_path: Path) -> None:
     assert "variable kernel needs 67108864 bytes" in message
     assert "worker 0 holds 0 of 41943040 bytes" in message
     assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_machine_file_is_one_message(script: Path, tmp_path: Path) -> None:
+    machine = tmp_path / "machine.json"
+    machine.write_text('{"pardnn_machine": 1, "devices": [{"name": "a", "memory": "lots"}]}')
+    done = finished(pardnn_run("--machine", machine, script, "1"))
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        f'pardnn run: {machine}: devices[0].memory: found "lots", '
+        "expected bytes such as 700MiB or 16GiB"
+    )
+
+
+def test_an_unwritable_cache_is_said_once_and_nothing_is_lost(script: Path) -> None:
+    done = finished(pardnn_run("--devices", "1", script, "1"), XDG_CACHE_HOME="/proc/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert "step 1" in done.stdout
+    assert done.stderr.count("/proc/nowhere/pardnn cannot be written") == 1
+
+
+def test_a_plan_of_another_graph_is_one_message(script: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    done = finished(pardnn_run("--devices", "1", "--save-plan", plan, script, "1"))
+    assert done.returncode == 0, done.stderr
+    other = tmp_path / "other.py"
+    other.write_text(_SCRIPT.replace("range(4)", "range(3)"))
+    done = finished(pardnn_run("--devices", "1", "--plan", plan, other, "1"))
+    assert done.returncode == 2
+    assert "step" not in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("pardnn run:")]
+    assert str(plan) in line
+    assert "Traceback" not in done.stderr
