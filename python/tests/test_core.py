@@ -121,7 +121,7 @@ def test_a_graph_that_was_used_is_complete() -> None:
         (("a", "T", 1, ("none",)), "none"),
         (("a", "T", 1, ("a",)), "a"),
         (("a", "T", -7), "-7"),
-        (("a", "T", (1, 2)), "1,2"),
+        (("a", "T", (1, 2)), "2 costs"),
         (("a", "T", 1, (), ("=0",)), "=0"),
         (("a", "T", 1, (), (-4,)), "-4"),
         (("a:b", "T", 1), "a:b"),
@@ -367,7 +367,9 @@ def test_a_plan_file_that_does_not_fit_says_why_when_read(tmp_path: Path) -> Non
     plan.write(str(tmp_path / "p.json"))
     read = pardnn.Plan.read(str(tmp_path / "p.json"), graph)
     assert not read.fits
-    assert read.why == plan.why
+    # Planning also says what would be enough.
+    assert "overflows by" in read.why
+    assert plan.why.startswith(read.why)
 
 
 def test_a_plan_of_another_graph_is_refused(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ Problem::Problem(std::shared_ptr<const Graph> graph, Machine machine, Rules rule
 }
 
 void Problem::check_rules() const {
-  if (rules_.margin_per_mille < 0 || rules_.margin_per_mille > 1000) {
+  if (rules_.margin_per_mille < 0 || rules_.margin_per_mille > 999) {
     throw Error("margin: found " + std::to_string(rules_.margin_per_mille) +
-                ", expected 0 to 1000 per mille");
+                ", expected 0 to 999 per mille");
   }
   if (rules_.dispatch == Dispatch::kFifo && rules_.given_order) {
     throw Error("sequence: found both fifo and given, expected one of them");

@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(the_margin_is_taken_off_the_capacity_rounded_down) {
   const Problem p = problem("op a T 1\n", machine, {.margin_per_mille = 30});
   BOOST_TEST(p.limit_bytes(DeviceId{0}) == 1019);  // 1050 - floor(31.5)
   BOOST_TEST(p.limit_bytes(DeviceId{1}) == 1940);
-  BOOST_TEST(refusal("op a T 1\n", machine, {.margin_per_mille = 1001}) ==
-             "margin: found 1001, expected 0 to 1000 per mille");
+  BOOST_TEST(refusal("op a T 1\n", machine, {.margin_per_mille = 1000}) ==
+             "margin: found 1000, expected 0 to 999 per mille");
 }
 
 BOOST_AUTO_TEST_CASE(rules_that_do_not_go_together_are_refused) {
