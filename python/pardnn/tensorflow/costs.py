@@ -2,8 +2,8 @@
 
 Equal ops (type, shapes, attributes, constant inputs) are measured once, alone, in a worker. Small
 ops of one type share one measurement. What cannot run alone (updates of variables, loops, ops
-without room or time left) gets an estimate from bytes and arithmetic, at the rates that the measured
-ops of this machine reached. A table says of every number which of the two it is.
+without room or time left) gets an estimate from bytes and arithmetic, at the rates that the
+measured ops of this machine reached. A table says of every number which of the two it is.
 """
 
 from __future__ import annotations
@@ -194,12 +194,13 @@ def _described(op: Any, node: Any, statics: Statics) -> dict[str, Any]:
     inputs = []
     for tensor in op.inputs:
         value = statics.value(tensor)
-        plain = value is None or tensor.dtype.is_floating or value.nbytes > _VALUE_BYTES
+        if value is not None and (tensor.dtype.is_floating or value.nbytes > _VALUE_BYTES):
+            value = None
         inputs.append(
             [
                 int(tensor.dtype.as_datatype_enum),
                 statics.shape(tensor).as_list(),
-                None if plain else base64.b64encode(np.ascontiguousarray(value)).decode(),
+                None if value is None else base64.b64encode(value.tobytes()).decode(),
             ]
         )
     return {
@@ -277,7 +278,7 @@ class _Cache:
         self._changed = True
 
     def save(self, rates: Rates) -> None:
-        """Write the file if something is new; two runs that write at once both leave a whole one."""
+        """Write the file if something is new; two runs at once both leave a whole one."""
         if self._path is None or not self._changed:
             return
         content = {
@@ -292,7 +293,7 @@ class _Cache:
                 "w", dir=self._path.parent, suffix=".tmp", delete=False, encoding="utf-8"
             ) as file:
                 json.dump(content, file)
-            os.replace(file.name, self._path)
+            Path(file.name).replace(self._path)
         except OSError as error:
             _LOG.warning("costs are not remembered: %s", error)
 

@@ -1,4 +1,4 @@
-"""Transfers that keep the plan's time: a tensor is sent no earlier, and let go no later, than planned.
+"""Transfers that keep the plan's time: sent no earlier and let go no later than planned.
 
 TensorFlow sends a tensor as soon as it exists. A device that lags then holds copies its plan has no
 room for yet; a link that lags leaves the sender with tensors it should be rid of. Two control edges

@@ -52,7 +52,7 @@ def floors(request: dict[str, Any]) -> dict[str, int]:
     add = compat.node_def("AddV2", {"T": tf.float32})
     eager = min(_timed(lambda: compat.run_op(add, [one, one], 1)) for _ in range(50))
 
-    @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
+    @tf.function(autograph=False, jit_compile=False)
     def chain(x: Any) -> Any:
         for _ in range(_CHAIN):
             x = x + one

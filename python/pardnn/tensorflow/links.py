@@ -43,7 +43,11 @@ def measure(workers: Workers) -> dict[str, int]:
     here, there = workers.device_strings[:2]
     still, moving, many = (
         tf.function(f, autograph=False, jit_compile=False)
-        for f in (_to_and_fro(here, there, 0), _to_and_fro(here, there, _HOPS), _at_once(here, there))
+        for f in (
+            _to_and_fro(here, there, 0),
+            _to_and_fro(here, there, _HOPS),
+            _at_once(here, there),
+        )
     )
     one = tf.constant(1)
     large = tf.constant(_LARGE_BYTES // 4)

@@ -1,4 +1,4 @@
-"""A functional op (a while loop, a call) seen from outside: trips, what it touches, saves and shares.
+"""A while loop or call seen from outside: its trips, what it touches, saves and shares.
 
 A plan contracts each loop to one op. Its body is read here once: how often it runs, which variables
 it reads or updates, which outputs are inputs passed through, and how many bytes it pushes on the
@@ -25,7 +25,7 @@ _PASS = semantics.ALIAS | {"Switch"}
 _ITEM = {"TensorListPushBack": 1, "TensorListSetItem": 2}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Body:
     """A function that a functional op runs, and what is known about its tensors."""
 
@@ -124,7 +124,7 @@ class Regions:
         return region
 
     def _note_list(self, region: Region, body: Body, number: int, pushed: set[str]) -> None:
-        """A list that the body adds to holds one item per trip; one it takes from stays what it was."""
+        """A list that the body adds to holds an item per trip; one it takes from stays as is."""
         result, given = body.graph.outputs[number], body.graph.inputs[number]
         items = list(_pushed(result, given))
         if not items:
@@ -196,7 +196,7 @@ class Regions:
             yield math.ceil(whole / step)
 
     def _step(self, op: tf.Operation, body: Body, number: int) -> float | None:
-        """How much one trip adds to a counter, where that is a constant or enters the loop as one."""
+        """How much one trip adds to a counter, if that is known before the loop runs."""
         add = _origin(body.graph.outputs[number]).op
         if add.type not in ("AddV2", "Add"):
             return None
@@ -256,7 +256,7 @@ def _buffer(tensor: tf.Tensor, statics: Statics) -> tf.Tensor:
 
 
 def _overwrites(result: tf.Tensor, given: tf.Tensor, body: Body) -> bool:
-    """Whether each trip sets the same item of the list, as a layer does that returns its last state."""
+    """Whether each trip sets the same item: so does a layer that returns its last state."""
     op = _origin(result).op
     if op.type != "TensorListSetItem" or _origin(op.inputs[0]).name != given.name:
         return False
@@ -264,7 +264,7 @@ def _overwrites(result: tf.Tensor, given: tf.Tensor, body: Body) -> bool:
 
 
 def _list_behind(buffer: tf.Tensor, body: Any) -> int | None:
-    """The input of the body that is the list from which `buffer` was taken and nothing is removed."""
+    """The input that is the list from which `buffer` was taken, if nothing is removed."""
     if buffer.op.type != "TensorListGetItem":
         return None
     source = _origin(buffer.op.inputs[0])

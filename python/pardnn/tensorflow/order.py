@@ -1,4 +1,4 @@
-"""Orders: reads before updates, phases of a step, and the edges that make a device keep its sequence.
+"""Orders: reads before updates, phases, and edges that make a device keep its sequence.
 
 TensorFlow starts an op as soon as its inputs are there. Wherever the memory of a device depends on
 which of two ops runs first, a control edge says so.
@@ -15,7 +15,7 @@ from pardnn.tensorflow.branches import Branches
 
 @dataclass(frozen=True)
 class Access:
-    """An op that touches a variable itself, or (`read` names the read op) a tensor in its buffer."""
+    """An op that touches a variable, or a tensor in its buffer that read op `read` made."""
 
     key: str
     variable: str

@@ -1,4 +1,4 @@
-"""What each TensorFlow CPU kernel does to memory: shared, taken over and fresh buffers, and variables.
+"""What each TensorFlow CPU kernel does to memory: which buffers it shares, takes over or makes.
 
 The tables state what the kernels of TensorFlow 2.21 (oneDNN on) were measured to do; the test runs
 every entry in a real function and compares bytes. An op that is in no table gets fresh buffers,
@@ -26,19 +26,23 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 ALIAS = frozenset(
     """Bitcast CheckNumerics CheckNumericsV2 DebugGradientIdentity DebugIdentityV2 EnsureShape
     ExpandDims GuaranteeConst Identity IdentityN PlaceholderWithDefault PreventGradient Print Reshape
-    Squeeze StopGradient""".split()
+    Squeeze StopGradient
+    """.split()  # noqa: SIM905
 )
 
 _UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil ClipByValue Cos Cosh Digamma
     Elu Erf Erfc Erfinv Exp Expm1 Floor Inv Invert LeakyRelu Lgamma Log Log1p LogSoftmax LogicalNot
     MatrixBandPart Ndtri Neg OnesLike Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin
-    Sinh Snapshot Softmax Softplus Softsign Sqrt Square Tan Tanh ZerosLike BiasAdd BiasAddV1""".split()
+    Sinh Snapshot Softmax Softplus Softsign Sqrt Square Tan Tanh ZerosLike BiasAdd BiasAddV1
+    """.split()  # noqa: SIM905
 _BINARY = """Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan EluGrad FloorDiv
     FloorMod InvGrad LeakyReluGrad LogicalAnd LogicalOr Maximum Minimum Mod Mul MulNoNan Pow RealDiv
     ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad SoftsignGrad
-    SqrtGrad SquaredDifference Sub TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy""".split()
+    SqrtGrad SquaredDifference Sub TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
+    """.split()  # noqa: SIM905
 
-# Output number -> inputs whose buffer the kernel takes over when nobody else needs it, as it tries them.
+# Output number -> inputs whose buffer the kernel takes over when nobody else needs it, in the
+# order in which it tries them.
 TAKES_OVER: dict[str, dict[int, tuple[int, ...]]] = {
     **{kind: {0: (0,)} for kind in _UNARY},
     **{kind: {0: (0, 1)} for kind in _BINARY},
@@ -52,7 +56,8 @@ _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "Euc
 
 # Ops on a variable that only look at it. Everything else that takes one counts as an update.
 _LOOKS = frozenset(
-    "VariableShape VarIsInitializedOp ResourceGather ResourceGatherNd DisableCopyOnRead".split()
+    {"VariableShape", "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"}
+    | {"DisableCopyOnRead"}
 )
 # After one of these a variable is copied by whoever reads it, and by every update of the whole.
 _SPARSE_UPDATES = ("ResourceScatter", "ResourceSparseApply", "ResourceStridedSliceAssign")
@@ -89,7 +94,7 @@ def sources(op: tf.Operation, statics: Statics) -> list[Source]:
     if op.type == "Switch":
         return [Source(alias=0)] * count
     if op.type == "Merge":
-        # One branch has run; the other holds nothing. Taking over the first's buffer keeps one of them.
+        # One branch has run; the other holds nothing.
         return [Source(takes=tuple(range(len(op.inputs)))), *[FRESH] * (count - 1)]
     shares = _SHARES_WHEN.get(op.type)
     if shares is not None and shares(op, statics):
@@ -136,7 +141,7 @@ def _item_bytes(tensor: tf.Tensor) -> int:
 
 
 def _rows_aligned(tensor: tf.Tensor, statics: Statics) -> bool:
-    """Whether rows of `tensor` start at aligned addresses, so that a block of rows may be shared."""
+    """Whether rows of `tensor` start at aligned addresses, so that some may be shared."""
     shape = statics.shape(tensor)
     if not shape.is_fully_defined() or shape.rank == 0 or shape[0] == 0:
         return False
@@ -183,7 +188,7 @@ def _strided_slice_shares(op: tf.Operation, statics: Statics) -> bool:
 
 
 def _dense_ranges(op: tf.Operation, dims: list[int], spec: Sequence[Any]) -> list[range] | None:
-    """What a StridedSlice takes of each dimension of its input; None where its spec is not plain."""
+    """What a StridedSlice takes of each dimension of its input; None where that is not plain."""
     mask = {
         name: int(op.get_attr(f"{name}_mask"))
         for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -233,7 +238,7 @@ def _same_shape(op: tf.Operation, statics: Statics) -> bool:
 
 
 def _transpose_shares(op: tf.Operation, statics: Statics) -> bool:
-    """A transposition that keeps the order of all dimensions but those of size one moves nothing."""
+    """Nothing is moved when all dimensions but those of size one keep their order."""
     order, shape = statics.value(op.inputs[1]), statics.shape(op.inputs[0])
     if order is None or not shape.is_fully_defined():
         return False
@@ -257,7 +262,7 @@ def _packs_one(op: tf.Operation, statics: Statics) -> bool:
 
 
 _DATA_INPUT = {"Split": 1}
-_SHARES_WHEN: dict[str, Callable[[tf.Operation, Values], bool]] = {
+_SHARES_WHEN: dict[str, Callable[[tf.Operation, Statics], bool]] = {
     "Slice": _slice_shares,
     "StridedSlice": _strided_slice_shares,
     "Split": _split_shares,

@@ -1,4 +1,4 @@
-"""Keeps room for small tensors apart in a worker's allocator, so that they spoil no large one's place.
+"""Gives small tensors places of their own in a worker's allocator.
 
 TensorFlow's allocator hands out a free chunk whole unless it is at least twice what is asked for.
 A scalar that is put at the start of a free 256 KiB chunk therefore makes the next 128 KiB tensor
@@ -22,7 +22,9 @@ def keep_apart() -> None:
     import tensorflow as tf
 
     sizes = [size for bytes_, count in _PLACES for size in [_WALL_BYTES, bytes_] * count]
-    columns = [size // 8 for size in sizes]  # two rows of float32: of one row, parts would be shared
+    columns = [
+        size // 8 for size in sizes
+    ]  # two rows of float32: of one row, parts would be shared
     whole = tf.raw_ops.Empty(shape=[2, sum(columns)], dtype=tf.float32, init=False)
     parts = tf.raw_ops.SplitV(value=whole, size_splits=columns, axis=1, num_split=len(columns))
     _walls.extend(parts[::2])

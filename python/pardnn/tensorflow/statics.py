@@ -9,7 +9,7 @@ tensor gets an upper bound and is listed in `Statics.bounded`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +17,18 @@ import tensorflow as tf
 from pardnn.tensorflow import compat
 
 Value = np.ndarray[Any, Any]
-LoopShapes = Callable[[tf.Operation, "Statics"], "Statics"]
+
+
+class SweptBody(Protocol):
+    """A loop's body, and what is known about its tensors."""
+
+    graph: Any
+
+    @property
+    def statics(self) -> Statics:
+        """What the sweep over the body found."""
+        ...
+
 
 # A handle to a resource, or the box around a list of tensors: what the kernel allocates for it.
 HANDLE_BYTES = 256
@@ -39,7 +50,10 @@ class Statics:
     """
 
     def __init__(
-        self, graph: Any, body_of: LoopShapes | None = None, given: Mapping[str, Any] | None = None
+        self,
+        graph: Any,
+        body_of: Callable[[Any, Statics], SweptBody] | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> None:
         self.bounded: set[str] = set()
         self._body_of = body_of

@@ -99,8 +99,8 @@ def translate(
     """State `graph`, the unplaced step of `capture` with static shapes, as a graph to plan.
 
     `pins` maps TensorFlow device strings to the machine's device names: given, every variable stays
-    on the device where it is now, or those whose id is in `fixed`. `granularity` is the allocator's, in bytes. `builder` makes the
-    empty graph and is `pardnn.Graph` by default.
+    on the device where it is now, or those whose id is in `fixed`. `granularity` is the
+    allocator's, in bytes. `builder` makes the empty graph and is `pardnn.Graph` by default.
     """
     if builder is None:
         import pardnn
@@ -206,7 +206,7 @@ class _Translation:
         return self._repeatable(node)
 
     def _repeatable(self, node: tf.Operation) -> str:
-        """Whether a cheap node is computed from constants and inputs, or from scalar variables too."""
+        """Whether a cheap node is computed from constants and inputs, or scalar variables too."""
         kinds = set()
         reads: dict[str, None] = {}
         for control in node.control_inputs:
@@ -394,7 +394,7 @@ class _Translation:
     def _taken_over(
         self, op: _Op, source: semantics.Source, size: int, taken: set[int]
     ) -> int | None:
-        """The input whose buffer the output most likely takes over: one nobody else reads, if any."""
+        """The input whose buffer the output most likely takes over: one nobody else reads."""
         if size < self._granularity:
             return None
         best: tuple[int, int] | None = None

@@ -19,7 +19,7 @@ from pardnn.tensorflow import semantics
 from pardnn.tensorflow.loops import regions_of
 
 R = tf.raw_ops
-F, I, B = tf.float32, tf.int32, tf.bool
+F, N, B = tf.float32, tf.int32, tf.bool
 SQUARE = (512, 512)  # 1 MiB: the allocator counts tensors of 256 KiB and more
 BINARY = (SQUARE, SQUARE)
 Kernel = tuple[str, Callable[..., Any], Sequence[Any], Sequence[Any]]
@@ -38,20 +38,22 @@ def one(name: str, run: Callable[..., Any], shape: Any = SQUARE, dtype: Any = F)
 
 
 KERNELS: list[Kernel] = [
-    *(unary(k) for k in "Abs Neg Sqrt Rsqrt Exp Log Log1p Tanh Sigmoid Erf Erfc Sin Square".split()),
-    *(unary(k) for k in "Floor Sign Reciprocal ZerosLike OnesLike Expm1 IsFinite".split()),
-    *(unary(k, "features") for k in "Relu Relu6 Elu Selu Softplus Softsign LeakyRelu".split()),
+    *map(unary, ("Abs", "Neg", "Sqrt", "Rsqrt", "Exp", "Log", "Log1p", "Tanh", "Sigmoid", "Erf")),
+    *map(unary, ("Erfc", "Sin", "Square", "Floor", "Sign", "Reciprocal", "ZerosLike", "OnesLike")),
+    *map(unary, ("Expm1", "IsFinite")),
+    *(unary(k, "features") for k in ("Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign")),
+    unary("LeakyRelu", "features"),
     *(unary(k, "logits") for k in ("Softmax", "LogSoftmax")),
     *(unary(k, "input") for k in ("Identity", "Snapshot", "StopGradient", "PreventGradient")),
     unary("CheckNumerics", "tensor", message="m"),
     unary("Cumsum", axis=0),
     unary("ClipByValue", "t", clip_value_min=0.0, clip_value_max=1.0),
     unary("MatrixBandPart", "input", num_lower=-1, num_upper=0),
-    *(binary(k) for k in "Add AddV2 Sub Mul RealDiv DivNoNan Maximum Minimum Pow".split()),
-    *(binary(k) for k in "SquaredDifference FloorDiv Xdivy Greater Equal".split()),
-    *(binary(k, "gradients", "features") for k in "ReluGrad Relu6Grad SoftplusGrad".split()),
+    *map(binary, ("Add", "AddV2", "Sub", "Mul", "RealDiv", "DivNoNan", "Maximum", "Minimum")),
+    *map(binary, ("Pow", "SquaredDifference", "FloorDiv", "Xdivy", "Greater", "Equal")),
+    *(binary(k, "gradients", "features") for k in ("ReluGrad", "Relu6Grad", "SoftplusGrad")),
     *(binary(k, "gradients", "outputs") for k in ("EluGrad", "SeluGrad")),
-    *(binary(k, "y", "dy") for k in "SigmoidGrad TanhGrad SqrtGrad RsqrtGrad".split()),
+    *(binary(k, "y", "dy") for k in ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad")),
     ("AddN", lambda x, y: R.AddN(inputs=[x, y]), BINARY, (F, F)),
     ("AddV2 row", lambda x, y: R.AddV2(x=x, y=y), (SQUARE, (512,)), (F, F)),
     ("AddV2 row first", lambda x, y: R.AddV2(x=x, y=y), ((512,), SQUARE), (F, F)),
@@ -68,12 +70,12 @@ KERNELS: list[Kernel] = [
         BINARY,
         (F, F),
     ),
-    one("Cast", lambda x: R.Cast(x=x, DstT=I)),
+    one("Cast", lambda x: R.Cast(x=x, DstT=N)),
     one("Cast same", lambda x: R.Cast(x=x, DstT=F)),
     one("LogicalNot", lambda x: R.LogicalNot(x=x), (512, 2048), B),
     one("Reshape", lambda x: R.Reshape(tensor=x, shape=[-1])),
     one("ExpandDims", lambda x: R.ExpandDims(input=x, axis=0)),
-    one("Bitcast", lambda x: R.Bitcast(input=x, type=I)),
+    one("Bitcast", lambda x: R.Bitcast(input=x, type=N)),
     one("EnsureShape", lambda x: R.EnsureShape(input=x, shape=[512, None])),
     one("BroadcastTo same", lambda x: R.BroadcastTo(input=x, shape=[512, 512])),
     one("Tile once", lambda x: R.Tile(input=x, multiples=[1, 1])),
@@ -98,7 +100,7 @@ KERNELS: list[Kernel] = [
     ("ConcatV2", lambda x, y: R.ConcatV2(values=[x, y], axis=0), BINARY, (F, F)),
     one("Pad nothing", lambda x: R.Pad(input=x, paddings=[[0, 0], [0, 0]])),
     one("Pad", lambda x: R.Pad(input=x, paddings=[[512, 0], [0, 0]])),
-    one("Sum of no axis", lambda x: R.Sum(input=x, axis=tf.zeros((0,), I))),
+    one("Sum of no axis", lambda x: R.Sum(input=x, axis=tf.zeros((0,), N))),
     one("Sum of a one", lambda x: R.Sum(input=x, axis=[0]), (1, 512, 512)),
     one("ReverseV2", lambda x: R.ReverseV2(tensor=x, axis=[0])),
     ("MatMul", lambda x, y: R.MatMul(a=x, b=y), BINARY, (F, F)),
@@ -148,7 +150,7 @@ def stated(function: Any, keep: bool) -> int:
             continue
         for output, source in zip(op.outputs, semantics.sources(op, statics), strict=True):
             size = statics.bytes(output)
-            first = op.name.startswith(("Square", "LogicalNot")) and op.inputs[0].op.type == "Placeholder"
+            first = op.inputs and op.inputs[0].op.type == "Placeholder"
             shared = source.alias is not None or (source.takes and not keep and not first)
             if size >= 256 * 1024 and not shared:
                 total += size

@@ -114,9 +114,7 @@ def test_shapes_that_an_op_takes_as_input_are_given_when_it_is_measured() -> Non
         y = tf.compat.v1.placeholder(tf.float32, [4, 32, 32, 16])
         shapes = tf.raw_ops.ShapeN(input=[x, kernel])
         same = {"strides": [1, 1, 1, 1], "padding": "SAME"}
-        tf.raw_ops.Conv2DBackpropInput(
-            input_sizes=shapes[0], filter=kernel, out_backprop=y, **same
-        )
+        tf.raw_ops.Conv2DBackpropInput(input_sizes=shapes[0], filter=kernel, out_backprop=y, **same)
 
     graph = graph_of(build)
     table = costs.measure(graph, HereWorkers(), None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pardnn
 import tensorflow as tf
 
+import pardnn
 from pardnn.tensorflow import gates
 from pardnn.tensorflow.gates import Gate
 

@@ -54,9 +54,7 @@ def sources_of(build: object) -> list[Source]:
 
 
 def test_an_unknown_op_has_buffers_of_its_own() -> None:
-    found = sources_of(
-        lambda: tf.raw_ops.Lu(input=tf.compat.v1.placeholder(tf.float32, [4, 4])).lu
-    )
+    found = sources_of(lambda: tf.raw_ops.Lu(input=tf.compat.v1.placeholder(tf.float32, [4, 4])).lu)
     assert found == [Source(), Source()]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pardnn
 import pytest
 import tensorflow as tf
 
+import pardnn
 from pardnn.tensorflow.capture import Capture, capture_function
 from pardnn.tensorflow.costs import CostTable
 from pardnn.tensorflow.loops import regions_of
