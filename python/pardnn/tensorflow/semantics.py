@@ -24,18 +24,21 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 
 # Output n is input n under another shape or name.
 ALIAS = frozenset(
-    """Bitcast CheckNumerics CheckNumericsV2 DebugGradientIdentity DebugIdentityV2 EnsureShape
+    """
+    Bitcast CheckNumerics CheckNumericsV2 DebugGradientIdentity DebugIdentityV2 EnsureShape
     ExpandDims GuaranteeConst Identity IdentityN PlaceholderWithDefault PreventGradient Print Reshape
     Squeeze StopGradient
     """.split()  # noqa: SIM905
 )
 
-_UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil ClipByValue Cos Cosh Digamma
+_UNARY = """
+    Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil ClipByValue Cos Cosh Digamma
     Elu Erf Erfc Erfinv Exp Expm1 Floor Inv Invert LeakyRelu Lgamma Log Log1p LogSoftmax LogicalNot
     MatrixBandPart Ndtri Neg OnesLike Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin
     Sinh Snapshot Softmax Softplus Softsign Sqrt Square Tan Tanh ZerosLike BiasAdd BiasAddV1
     """.split()  # noqa: SIM905
-_BINARY = """Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan EluGrad FloorDiv
+_BINARY = """
+    Add AddN AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan EluGrad FloorDiv
     FloorMod InvGrad LeakyReluGrad LogicalAnd LogicalOr Maximum Minimum Mod Mul MulNoNan Pow RealDiv
     ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad SoftplusGrad SoftsignGrad
     SqrtGrad SquaredDifference Sub TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
