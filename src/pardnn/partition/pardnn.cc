@@ -40,7 +40,10 @@ UnitPlacement placed(const Problem& problem, const Times& times, const Flow& flo
 }  // namespace
 
 Proposal pardnn_row(const Problem& problem, const Run& run) {
-  const Times times(problem);
+  return cluster_and_refine(problem, Times(problem), run);
+}
+
+Proposal cluster_and_refine(const Problem& problem, const Times& times, const Run& run) {
   const Flow flow(problem, times);
   const Slicing slicing = slice(flow, problem.device_count());
   const auto mapped = [&](Talk talk) {

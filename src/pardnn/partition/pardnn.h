@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pardnn/partition/rows.h"
+#include "pardnn/partition/times.h"
 
 namespace pardnn {
 
@@ -10,5 +11,8 @@ namespace pardnn {
 // Memory, its step 2, is the runner's repair. Where transfers dominate both variants of the mapping
 // are tried and the one with the shorter simulated step goes on.
 Proposal pardnn_row(const Problem& problem, const Run& run);
+
+// The same with crossing times of one's own.
+Proposal cluster_and_refine(const Problem& problem, const Times& times, const Run& run);
 
 }  // namespace pardnn

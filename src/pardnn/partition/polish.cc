@@ -7,6 +7,7 @@
 
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/orders.h"
+#include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/refine_critical_path.h"
 #include "pardnn/partition/refine_ops.h"
 #include "pardnn/partition/refinement.h"
@@ -16,7 +17,9 @@ namespace {
 
 constexpr std::array<std::int64_t, 4> kDelays = {0, 1, 2, 4};
 constexpr std::size_t kMostRounds = 8;
-constexpr std::size_t kOpsListed = 600'000;  // over all rounds of one delay
+constexpr std::size_t kOpsListed = 600'000;                      // over all rounds of one delay
+constexpr std::array<std::int64_t, 4> kWeights = {2, 4, 8, 16};  // of crossings, when clustering
+constexpr std::size_t kOpsClustered = 60'000;                    // largest graph clustered again
 constexpr std::size_t kMostMoves = 80;
 constexpr std::size_t kOpsRefined = 800'000;  // over all moves tried
 
@@ -42,6 +45,12 @@ int refining_rounds(const Problem& problem) {
 
 void polish(Best& best, const Times& times, const Run& run) {
   for (const std::int64_t delay : kDelays) rerank(best, times, delay, run);
+  if (best.problem().graph().ops().size() <= kOpsClustered) {
+    for (const std::int64_t weight : kWeights) {
+      if (run.stopped()) return;
+      best.offer("cluster", cluster_and_refine(best.problem(), Times(best.problem(), weight), run));
+    }
+  }
   const int rounds = refining_rounds(best.problem());
   if (run.stopped() || rounds == 0) return;
   const Take take = best.score().fits() ? Take::kWithinLimit : Take::kLeastBytes;

@@ -23,6 +23,10 @@ Table<TensorId, std::int64_t> by_size(const Problem& problem, Compute compute) {
   return answer;
 }
 
+std::int64_t weighted(std::int64_t ns, std::int64_t weight) {
+  return ns > kMaxQuantity / weight ? kMaxQuantity : ns * weight;
+}
+
 bool same_times(const Link& a, const Link& b) {
   return a.bytes_per_second == b.bytes_per_second && a.overhead_ns == b.overhead_ns;
 }
@@ -62,10 +66,12 @@ Table<OpId, std::int64_t> bottom_levels_where(const Problem& problem, const Time
 
 }  // namespace
 
-Times::Times(const Problem& problem)
+Times::Times(const Problem& problem, std::int64_t weight)
     : problem_(problem),
-      crossing_ns_(by_size(problem, [&](std::int64_t b) { return problem.mean_crossing_ns(b); })),
-      control_crossing_ns_(problem.mean_crossing_ns(0)) {
+      crossing_ns_(by_size(
+          problem,
+          [&](std::int64_t bytes) { return weighted(problem.mean_crossing_ns(bytes), weight); })),
+      control_crossing_ns_(weighted(problem.mean_crossing_ns(0), weight)) {
   const auto link = typical_link(problem);
   if (!link.has_value()) return;
   alike_ = true;

@@ -20,7 +20,8 @@ inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
 // are alike, of the time on one.
 class Times {
  public:
-  explicit Times(const Problem& problem);
+  // `weight` multiplies the mean crossings, to plan as if transfers were that much dearer.
+  explicit Times(const Problem& problem, std::int64_t weight = 1);
 
   // Mean over all links of the time an unhindered transfer takes; no tensor: a control edge.
   std::int64_t mean_crossing_ns(std::optional<TensorId> tensor) const {
