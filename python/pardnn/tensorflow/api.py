@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import pardnn
 from pardnn.launch import RunOptions
-from pardnn.tensorflow import compat, compat_state, hooks, translate, variables
+from pardnn.tensorflow import compat, compat_hooks, compat_state, hooks, translate, variables
 from pardnn.tensorflow.capture import Capture, capture_function
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.planning import CorePlanner
@@ -62,10 +62,10 @@ def capture(model: Any, sample_batch: Any) -> CapturedStep:
     """
     batch = tf.nest.map_structure(hooks.tensor_or_none, sample_batch)
     spec = tf.nest.map_structure(_any_batch, batch)
-    compat.keras_build_optimizer(model)
-    function = tf.function(compat.keras_step_function(model, "train"), reduce_retracing=True)
+    compat_hooks.keras_build_optimizer(model)
+    function = tf.function(compat_hooks.keras_step_function(model, "train"), reduce_retracing=True)
     traced = function.get_concrete_function(spec)
-    captured = capture_function(traced, variables=compat.all_variables())
+    captured = capture_function(traced, variables=compat_hooks.all_variables())
     compat.release(traced)
     tensors = [t for t in tf.nest.flatten(batch, expand_composites=True) if t is not None]
     return CapturedStep(captured, tuple(tuple(t.shape) for t in tensors))
@@ -99,12 +99,14 @@ def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
     machine = training_plan.machine
     options = _options(machine, training_plan.plan.algorithm, 0)
     cluster = Cluster.start(options.devices, options.memory, addresses=options.addresses)
-    compat.keep_functions()
+    compat_hooks.keep_functions()
     cluster.connect()
     planner = CorePlanner(options, cluster, machine)
     planned = planner.planned(training_plan.step, training_plan.plan)
     adopted = _variables_of(model, training_plan.capture)
-    compat.renew_variables([v for v in compat.all_variables() if all(v is not a for a in adopted)])
+    compat_hooks.renew_variables(
+        [v for v in compat_hooks.all_variables() if all(v is not a for a in adopted)]
+    )
     variables.install(cluster).adopt(adopted)
     engine = Engine(options, cluster, planner)
     engine.install()
@@ -147,7 +149,7 @@ class Distributed:
         for variable in variables.live_variables():
             compat_state.give_handle(variable, here)
         variables.uninstall()
-        compat.leave_cluster()
+        compat_hooks.leave_cluster()
         self._cluster.stop()
 
     def __enter__(self) -> Distributed:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from pardnn.errors import Refusal
-from pardnn.tensorflow import compat
+from pardnn.tensorflow import compat, compat_hooks
 from pardnn.tensorflow.capture import Capture, capture_function
 
 _LOG = logging.getLogger(__name__)
@@ -53,13 +53,13 @@ class DistributionUsed(Refusal):
 def install(execute: Execute) -> Callable[[], None]:
     """Install all hooks; returns what removes them."""
     undo = [
-        compat.replace_trainer_functions(
+        compat_hooks.replace_trainer_functions(
             train=lambda model: _over_iterator(model, "train", execute),
             test=lambda model: _over_iterator(model, "test", execute),
             predict=lambda model: _over_batches(model, execute),
         ),
-        compat.replace_concrete_call(_function_call(execute)),
-        compat.refuse_strategies(_refuse),
+        compat_hooks.replace_concrete_call(_function_call(execute)),
+        compat_hooks.refuse_strategies(_refuse),
     ]
 
     def remove() -> None:
@@ -111,7 +111,9 @@ def _over_batches(model: Any, execute: Execute) -> Callable[[Any], Any]:
         results = [step(batch, None) for batch in batches]
         if len(results) == 1:
             return results[0]
-        return tf.nest.map_structure(lambda *parts: compat.keras_concat(list(parts)), *results)
+        return tf.nest.map_structure(
+            lambda *parts: compat_hooks.keras_concat(list(parts)), *results
+        )
 
     return function
 
@@ -172,8 +174,8 @@ class KerasStep:
 
     def _captured(self, spec: Any) -> tuple[Capture, Callable[[list[Any]], list[Any]]]:
         if self._kind == "train":
-            compat.keras_build_optimizer(self._model)
-        function = compat.keras_step_function(self._model, self._kind)
+            compat_hooks.keras_build_optimizer(self._model)
+        function = compat_hooks.keras_step_function(self._model, self._kind)
         traced = tf.function(function, reduce_retracing=True).get_concrete_function(spec)
         # Tracing may create variables (optimizer slots), so they are listed afterwards.
         capture = capture_function(traced, variables=self._execute.variables())

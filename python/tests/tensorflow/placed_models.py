@@ -18,7 +18,7 @@ import placing
 import tensorflow as tf
 from keras import layers
 
-from pardnn.tensorflow import compat
+from pardnn.tensorflow import compat, compat_hooks
 from pardnn.tensorflow.capture import capture_function
 from pardnn.tensorflow.place import place
 
@@ -119,7 +119,7 @@ def placed(kind: str, devices: list[str], seed: int) -> dict[str, Any]:
     with placing.variables_on(devices, seed) as live:
         model, data = MODELS[kind](), batches(kind)
         model._symbolic_build(data_batch=next(iter(data)))
-        step = compat.keras_step_function(model, "train")
+        step = compat_hooks.keras_step_function(model, "train")
         capture = capture_function(step, data.element_spec, variables=live)
     functions: dict[Any, Any] = {}
     losses, used = [], set()
