@@ -44,6 +44,7 @@ class EarliestTaskFirst {
         lanes_(device_count_),
         arrival_ns_(graph_.tensors().size() * device_count_, kNotSent),
         channel_free_ns_(problem.machine().channels.size(), 0),
+        there_ns_(device_count_, 0),
         room_bytes_(device_count_, 0) {
     proposal_.placement = UnitPlacement(problem.units().size(), DeviceId{});
     if (options.bytes_per_mille.has_value()) share_out_room(*options.bytes_per_mille);
@@ -137,13 +138,24 @@ class EarliestTaskFirst {
   }
 
   void make_ready(OpId op) {
-    for (const DeviceId device : problem_.devices()) {
-      const UnitId unit = *problem_.unit(op);
-      if (unit_placed_[unit] ? proposal_.placement[unit] == device
-                             : problem_.is_allowed(unit, device)) {
-        enqueue(op, device, inputs_there_ns(op, device));
-        ++queues_[op];
+    const UnitId unit = *problem_.unit(op);
+    if (unit_placed_[unit]) {
+      const DeviceId device = proposal_.placement[unit];
+      enqueue(op, device, inputs_there_ns(op, device));
+      queues_[op] = 1;
+      return;
+    }
+    std::fill(there_ns_.begin(), there_ns_.end(), 0);
+    for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
+      for (const DeviceId device : problem_.devices()) {
+        there_ns_[device] =
+            std::max(there_ns_[device], counts_as_there_ns(producer, tensor, device));
       }
+    });
+    for (const DeviceId device : problem_.devices()) {
+      if (!problem_.is_allowed(unit, device)) continue;
+      enqueue(op, device, there_ns_[device]);
+      ++queues_[op];
     }
   }
 
@@ -308,6 +320,7 @@ class EarliestTaskFirst {
   Table<DeviceId, Lane> lanes_;
   std::vector<std::int64_t> arrival_ns_;  // tensors x devices
   Table<ChannelId, std::int64_t> channel_free_ns_;
+  Table<DeviceId, std::int64_t> there_ns_;  // of the op that is made ready
   Table<DeviceId, std::int64_t> room_bytes_;
   Table<UnitId, std::int64_t> unit_bytes_;
   Proposal proposal_;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::int64_t, 4> kDelays = {0, 1, 2, 4};
 constexpr std::size_t kMostRounds = 8;
-constexpr std::size_t kOpsListed = 600'000;                      // over all rounds of one delay
+constexpr std::size_t kOpsListed = 300'000;                      // over all rounds of one delay
 constexpr std::array<std::int64_t, 4> kWeights = {2, 4, 8, 16};  // of crossings, when clustering
 constexpr std::size_t kOpsClustered = 60'000;                    // largest graph clustered again
 constexpr std::size_t kMostMoves = 80;
