@@ -118,13 +118,18 @@ def _over_batches(model: Any, execute: Execute) -> Callable[[Any], Any]:
     return function
 
 
+_told: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
 def _say_what_changes(model: Any) -> None:
+    """Once for each model, what its `compile` asked for and a placed step does otherwise."""
+    if model in _told:
+        return
+    _told.add(model)
     if model.run_eagerly:
         _LOG.warning("run_eagerly: pardnn traces the step once and runs it as a graph")
     elif model.jit_compile:
-        _LOG.warning(
-            "jit_compile: pardnn runs the step's operations one by one, not compiled by XLA"
-        )
+        _LOG.warning("jit_compile: pardnn runs the step's operations one by one, not through XLA")
     if model.steps_per_execution > 1:
         _LOG.info("steps_per_execution: steps run one after another, each placed")
 
@@ -242,11 +247,13 @@ def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]
         if not any(execute.on_worker(t) for t in resources):
             return original(function, inputs, captured)
         if compat.gradient_may_be_recorded([*inputs, *captured]):
-            _LOG.warning(
-                "%s is called under a GradientTape outside of it and is not placed: put tape, "
-                "gradients and update into one @tf.function",
-                function.graph.name,
-            )
+            if function not in adopted:
+                adopted[function] = {}
+                _LOG.warning(
+                    "%s is called under a GradientTape outside of it and is not placed: put tape, "
+                    "gradients and update into one @tf.function",
+                    function.graph.name,
+                )
             return original(function, inputs, captured)
         key = tuple(id(t) for t in inputs if t.dtype == tf.resource)
         known = adopted.setdefault(function, {})
