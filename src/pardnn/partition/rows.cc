@@ -79,6 +79,7 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   Best best(problem);
   const Times times(problem);
   std::vector<Proposal> proposals;
+  bool memory_binds = false;
   for (const Row& row : kRows) {
     if (algorithm != kAuto && algorithm != row.name) continue;
     if (algorithm == kAuto && problem.graph().ops().size() > row.most_ops) continue;
@@ -89,13 +90,15 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
     // Also where another row's answer fits: this one may be shorter once it does.
     const std::optional<Score> score = best.offer(row.name, proposal);
     if (row.repaired && score && !score->fits()) {
+      memory_binds = true;
       repair_memory(best, times, row.name, proposal, run);
     }
     proposals.push_back(std::move(proposal));
   }
   // A row may ask for links that are not there.
   if (best.empty()) best.offer(kRows.front().name, one_device(problem, run));
-  if (algorithm == kAuto && (best.empty() || !best.score().fits())) {
+  memory_binds |= best.empty() || !best.score().fits();
+  if (algorithm == kAuto && memory_binds && !run.stopped()) {
     fit_into_memory(best, times, proposals, run);
   }
   if (algorithm == kAuto && !best.empty()) polish(best, times, run);
