@@ -26,8 +26,8 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 ALIAS = frozenset(
     """
     Bitcast CheckNumerics CheckNumericsV2 DebugGradientIdentity DebugIdentityV2 EnsureShape
-    ExpandDims GuaranteeConst Identity IdentityN PlaceholderWithDefault PreventGradient Print Reshape
-    Squeeze StopGradient
+    ExpandDims GuaranteeConst Identity IdentityN PlaceholderWithDefault PreventGradient Print
+    Reshape Squeeze StopGradient
     """.split()  # noqa: SIM905
 )
 
