@@ -264,12 +264,21 @@ class EarliestTaskFirst {
     }
   }
 
+  // Other ops of the unit may wait already, and no longer on this device.
+  void claim_room(UnitId unit, DeviceId device, OpId first) {
+    room_bytes_[device] -= unit_bytes_[unit];
+    for (const OpId op : problem_.ops(unit)) {
+      if (op == first || missing_[op] > 0) continue;
+      enqueue(op, device, inputs_there_ns(op, device));
+    }
+  }
+
   void place(OpId op, DeviceId device, std::int64_t start_ns) {
     const UnitId unit = *problem_.unit(op);
     if (!unit_placed_[unit]) {
       unit_placed_[unit] = 1;
       proposal_.placement[unit] = device;
-      room_bytes_[device] -= unit_bytes_.empty() ? 0 : unit_bytes_[unit];
+      if (!unit_bytes_.empty()) claim_room(unit, device, op);
     }
     placed_[op] = 1;
     device_[op] = device;
