@@ -68,6 +68,8 @@ class StepGraph:
     """Bytes of the largest tensor that an op makes."""
     branches: Branches = field(default_factory=dict)
     """Ops that run only when a branch of a conditional is taken."""
+    conditional: frozenset[str] = frozenset()
+    """Ops whose results may never come: those, and where the branches begin."""
 
 
 @dataclass
@@ -130,7 +132,7 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
     keys = list(step.graph.op_keys)
     always = step.large - step.branches.keys()
     timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES)
-    timed = [gate for gate in timed if gate.tensor.partition(":")[0] not in step.branches]
+    timed = [gate for gate in timed if gate.tensor.partition(":")[0] not in step.conditional]
     return StepPlacement(
         devices=devices,
         control_edges=named,
@@ -516,6 +518,8 @@ class _Translation:
             duration_ns={key: op.cost_ns for key, op in self._ops.items()},
             largest_bytes=max((_own_bytes(op.outputs) for op in self._ops.values()), default=0),
             branches=self._branches,
+            conditional=frozenset(self._branches)
+            | {node.name for node in self._nodes if node.type in ("Switch", "RefSwitch")},
         )
 
     def _is_large(self, op: _Op) -> bool:
