@@ -205,7 +205,7 @@ class CorePlanner:
         one = pardnn.plan(step.graph, self._measured_machine, algorithm="one-device")
         return Prediction(
             algorithm=plan.algorithm,
-            limits=dict(plan.limits),
+            limits=dict(zip(self._machine.device_names, self._machine.memory, strict=True)),
             peaks=dict(plan.peaks),
             any_timing_peaks=dict(plan.any_timing_peaks),
             step_ns=plan.step_ns,
