@@ -17,6 +17,7 @@ import pardnn
 from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
+from pardnn.quantities import show_bytes
 from pardnn.tensorflow import costs, links, translate
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
@@ -30,6 +31,9 @@ ALLOCATOR_BYTES = 256
 # What the allocator loses between tensors of different sizes; measured on the examples.
 _SMALL_GAPS_BYTES = 1 << 20
 _PART_LOST = 8
+# Margins that are tried beyond the one asked for, and how much longer a step may get for them.
+_MARGINS_PER_MILLE = (250, 150, 80)
+_SLOWER_PER_MILLE = 30
 
 
 class DoesNotFit(Refusal):
@@ -178,15 +182,32 @@ class CorePlanner:
                 return pardnn.Plan.read(str(folder / f"{key}.json"), step.graph)
             except pardnn.Error as error:
                 _LOG.info("a remembered plan is not used: %s", error)
-        plan = pardnn.plan(
-            step.graph,
-            self._measured_machine,
-            algorithm=self._options.algorithm,
-            margin=self._options.margin,
-        )
+        plan = self._roomiest(step.graph)
         if folder is not None and plan.fits:
             plan.write(str(folder / f"{key}.json"))
         return plan
+
+    def _roomiest(self, graph: Any) -> Any:
+        """A plan that leaves as much of every limit free as costs next to no time.
+
+        Real op times differ from costs and an allocator does not use every byte, so where several
+        plans are nearly as fast, the one that is further from the limits is the better one.
+        """
+        least = self._options.margin
+        tightest = self._planned(graph, least)
+        if not tightest.fits:
+            return tightest
+        longest_ns = tightest.step_ns * (1000 + _SLOWER_PER_MILLE) // 1000
+        for margin in sorted((m for m in _MARGINS_PER_MILLE if m > least), reverse=True):
+            plan = self._planned(graph, margin)
+            if plan.fits and plan.step_ns <= longest_ns:
+                return plan
+        return tightest
+
+    def _planned(self, graph: Any, margin: int) -> Any:
+        return pardnn.plan(
+            graph, self._measured_machine, algorithm=self._options.algorithm, margin=margin
+        )
 
     def _given_plan(self, path: Path, step: Any) -> Any:
         try:
@@ -199,6 +220,14 @@ class CorePlanner:
                 f"--plan {path}: it uses {', '.join(sorted(used))}; this run has "
                 + ", ".join(self._machine.device_names)
             )
+        limits = zip(self._machine.device_names, self._machine.memory, strict=True)
+        for device, limit in limits:
+            peak = plan.peaks.get(device, 0)
+            if peak > limit:
+                raise UsageError(
+                    f"--plan {path}: it needs {show_bytes(peak)} on {device}, which has "
+                    f"{show_bytes(limit)} in this run"
+                )
         return plan
 
     def _prediction(self, step: Any, plan: Any) -> Prediction:

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
-from pardnn.tensorflow import hooks, steps, summary, variables
+from pardnn.tensorflow import hooks, refused, steps, summary, variables
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.place import base_graph, place
@@ -227,6 +227,11 @@ class Engine:
             self._enter(version.record)
         try:
             return version.run(tensors)
+        except tf.errors.ResourceExhaustedError as error:
+            message = refused.message(error, version.record, self._cluster.device_strings)
+            if message is None:
+                raise
+            raise refused.OutOfMemory(message) from error
         except tf.errors.OpError as error:
             message = self._cluster.failure(_loss_shows_after_s(error))
             if message is None:

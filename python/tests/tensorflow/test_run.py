@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from stories import finished, pardnn_run, story
 
+MIB = 1 << 20
 HERE = Path(__file__).parent
 FEATURES = HERE / "features.py"
 ORDINARY = HERE.parents[2] / "tests" / "end_to_end" / "tensorflow" / "ordinary.py"
@@ -101,16 +102,27 @@ def test_a_dry_run_ends_with_the_table_and_trains_nothing(tmp_path: Path) -> Non
     assert "not run" in done.stderr
 
 
-def test_a_saved_plan_is_used_again_and_refused_for_another_model(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.json"
+def test_a_saved_plan_is_used_again_and_refused_where_it_cannot_hold(tmp_path: Path) -> None:
+    plan, report = tmp_path / "plan.json", tmp_path / "run.json"
     cached = {"XDG_CACHE_HOME": str(tmp_path)}
     first = ["--devices", "2", "--memory", "400MiB", "--algorithm", "chunks"]
-    done = finished(pardnn_run(*first, "--save-plan", plan, script(tmp_path)), **cached)
+    first += ["--save-plan", str(plan), "--json-out", str(report)]
+    done = finished(pardnn_run(*first, script(tmp_path)), **cached)
     assert done.returncode == 0, done.stderr[-4000:]
     second = ["--devices", "2", "--memory", "400MiB", "--plan", plan]
     done = finished(pardnn_run(*second, script(tmp_path)), **cached)
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr[-4000:]
     assert "plan by chunks" in done.stderr
+    planned = json.loads(report.read_text())["functions"][0]
+    too_little = max(planned["predicted_peak_bytes"]) // MIB
+    done = finished(
+        pardnn_run(
+            "--memory", f"{too_little}MiB", "--devices", "2", "--plan", plan, script(tmp_path)
+        ),
+        **cached,
+    )
+    assert done.returncode == 2
+    assert f"--plan {plan}: it needs " in done.stderr
     other = script(tmp_path)
     other.write_text(other.read_text().replace("3000", "2000"))
     done = finished(pardnn_run(*second, other), **cached)
