@@ -53,7 +53,7 @@ class CorePlanner:
         """`machine` is what to plan for, if not what `options` say."""
         self._options = options
         self._workers = workers
-        self._given_machine = machine
+        self._given_machine = None if machine is None else _as_allocated(machine)
         self._given = options.plan
         self._save_to = options.save_plan
 
@@ -135,7 +135,7 @@ class CorePlanner:
         if self._given_machine is not None:
             return self._given_machine
         if self._options.machine is not None:
-            return pardnn.Machine.read(str(self._options.machine))
+            return _as_allocated(pardnn.Machine.read(str(self._options.machine)))
         return self._uniform({})
 
     def prepare(self) -> None:
@@ -242,6 +242,14 @@ class CorePlanner:
             one_device_ns=one.step_ns,
             bytes_sent=plan.bytes_sent,
         )
+
+
+def _as_allocated(machine: pardnn.Machine) -> pardnn.Machine:
+    """The machine with buffers rounded at least as TensorFlow's allocator rounds them."""
+    stated = json.loads(machine.text())
+    if stated.get("granularity", 1) % ALLOCATOR_BYTES == 0:
+        return machine
+    return pardnn.Machine.parse(json.dumps({**stated, "granularity": ALLOCATOR_BYTES}))
 
 
 def _disagreement(name: str, graph: Any, plan: Any, problems: list[str]) -> str:
