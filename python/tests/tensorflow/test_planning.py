@@ -1,4 +1,4 @@
-"""What the adapter asks the planner for: room in the allocator, and limits that are kept with it."""
+"""What the adapter asks the planner for: room in the allocator, and limits kept with it."""
 
 from __future__ import annotations
 
