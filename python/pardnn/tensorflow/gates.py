@@ -9,6 +9,9 @@ around a transfer stop both:
                            |         v                    |
     receiver  op before ---+      arrived -> readers -----+
 
+What frees memory of the receiver may also be a tensor that it sends away itself: a copy that is
+planned after such a tensor has left waits until it has arrived where it goes.
+
 All of them lead forwards in planned time, so they cannot deadlock, and while reality keeps to the
 plan nothing waits for them. They cost a small message each, so they are only put where the plan's
 peak of a device depends on timing at all.
@@ -16,7 +19,8 @@ peak of a device depends on timing at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,13 +40,16 @@ _NEGLIGIBLE_PER_MILLE = 10
 class Gate:
     """One transfer: `tensor` ("node:n") to device `destination`.
 
-    It waits for node `after` of the destination; node `before` of the sender waits for its arrival.
+    It waits for node `after` of the destination, and for the arrival of what the destination sends
+    away before: `gone` holds (tensor, destination) of other gates. Node `before` of the sender
+    waits for its arrival.
     """
 
     tensor: str
     destination: str
     after: str | None
     before: str | None
+    gone: tuple[tuple[str, str], ...] = ()
 
 
 def of_plan(
@@ -63,16 +70,59 @@ def of_plan(
         for device, peak in plan.peaks.items()
         if plan.any_timing_peaks[device] * 1000 > peak * (1000 + _NEGLIGIBLE_PER_MILLE)
     }
+    homes = plan.device_of  # made anew each time it is asked for
+    timed = [
+        _Timed(f"{key}:{output}", homes[key], destination, start, arrival)
+        for key, output, destination, _, start, arrival, size in plan.transfers
+        if output is not None and size >= least
+    ]
+    leaving = {
+        device: sorted((t for t in timed if t.home == device), key=lambda t: t.arrival_ns)
+        for device in shaky
+    }
     gates = []
-    for key, output, destination, _, start, arrival, size in plan.transfers:
-        if output is None or size < least:
-            continue
-        home = plan.device_of[key]
-        after = lines[destination].last_finished(start) if destination in shaky else None
-        before = lines[home].first_started(arrival) if home in shaky else None
-        if after is not None or before is not None:
-            gates.append(Gate(f"{key}:{output}", destination, after, before))
-    return gates
+    for transfer in timed:
+        before = None
+        if transfer.home in shaky:
+            before = lines[transfer.home].first_started(transfer.arrival_ns)
+        after, gone = None, ()
+        if transfer.destination in shaky:
+            after = lines[transfer.destination].last_finished(transfer.start_ns)
+            last_ns = lines[transfer.destination].start_of_last_finished(transfer.start_ns)
+            gone = _gone(leaving[transfer.destination], last_ns, transfer.start_ns)
+        gates.append(Gate(transfer.tensor, transfer.destination, after, before, gone))
+    awaited = {name for gate in gates for name in gate.gone}
+    return [
+        gate
+        for gate in gates
+        if gate.after is not None
+        or gate.before is not None
+        or gate.gone
+        or (gate.tensor, gate.destination) in awaited
+    ]
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """One transfer of a plan."""
+
+    tensor: str
+    home: str
+    destination: str
+    start_ns: int
+    arrival_ns: int
+
+
+def _gone(
+    leaving: Sequence[_Timed], after_ns: int, until_ns: int
+) -> tuple[tuple[str, str], ...]:
+    """What of `leaving`, by arrival, arrives after an instant and no later than another.
+
+    What arrives before the last finished op began has been waited for by that op.
+    """
+    first = bisect.bisect_right(leaving, after_ns, key=lambda t: t.arrival_ns)
+    last = bisect.bisect_right(leaving, until_ns, key=lambda t: t.arrival_ns)
+    return tuple((t.tensor, t.destination) for t in leaving[first:last])
 
 
 class _Line:
@@ -91,6 +141,11 @@ class _Line:
         count = int(np.searchsorted(self._ends, time_ns, side="right"))
         return self._keys[count - 1] if count else None
 
+    def start_of_last_finished(self, time_ns: int) -> int:
+        """When the last op began that is finished by then; before the step if there is none."""
+        count = int(np.searchsorted(self._ends, time_ns, side="right"))
+        return int(self._starts[count - 1]) if count else -1
+
     def first_started(self, time_ns: int) -> str | None:
         """The first op that starts then or later."""
         count = int(np.searchsorted(self._starts, time_ns, side="left"))
@@ -99,21 +154,23 @@ class _Line:
 
 def insert(nodes: Iterable[Any], gates: Iterable[Gate]) -> list[Any]:
     """Placed `nodes` with the gates' nodes and edges; destinations are devices of nodes."""
-    result = list(nodes)
+    result, gates = list(nodes), list(gates)
     by_name = {node.name: node for node in result}
-    arrivals: dict[tuple[str, str], str] = {}
+    arrivals = {
+        (_edge(gate.tensor), gate.destination): f"{ARRIVED_PREFIX}/{number}"
+        for number, gate in enumerate(gates)
+    }
     waits: dict[str, list[str]] = {}
     added = []
     for number, gate in enumerate(gates):
         name, _, output = gate.tensor.partition(":")
-        source = by_name[name]
-        edge = name if output == "0" else f"{name}:{output}"
+        source, edge = by_name[name], _edge(gate.tensor)
         kind = compat.output_type(source, int(output))
-        opened, arrived = f"{GATE_PREFIX}/{number}", f"{ARRIVED_PREFIX}/{number}"
-        condition = [] if gate.after is None else [f"^{gate.after}"]
-        added.append(_identity(opened, [edge, *condition], source.device, kind))
+        opened, arrived = f"{GATE_PREFIX}/{number}", arrivals[edge, gate.destination]
+        conditions = [] if gate.after is None else [f"^{gate.after}"]
+        conditions += [f"^{arrivals[_edge(tensor), device]}" for tensor, device in gate.gone]
+        added.append(_identity(opened, [edge, *conditions], source.device, kind))
         added.append(_identity(arrived, [opened], gate.destination, kind))
-        arrivals[edge, gate.destination] = arrived
         if gate.before is not None:
             waits.setdefault(gate.before, []).append(f"^{arrived}")
     for node in result:
@@ -122,6 +179,11 @@ def insert(nodes: Iterable[Any], gates: Iterable[Gate]) -> list[Any]:
         if edges != list(node.input):
             passes.set_edges(node, edges)
     return result + added
+
+
+def _edge(tensor: str) -> str:
+    """How a NodeDef names the tensor "node:n" among its inputs."""
+    return tensor.removesuffix(":0")
 
 
 def _identity(name: str, edges: list[str], device: str, kind: int) -> Any:

@@ -23,6 +23,7 @@ from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
+from pardnn.tensorflow.variables import bytes_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,7 +117,12 @@ class CorePlanner:
         for number, (device, size) in enumerate(sorted(request.residents.items())):
             if size:
                 # Variables of other functions; each counts with its own rounding already.
-                step.graph.var(f"pardnn_resident_{number}", size, on=(names[device],))
+                step.graph.var(
+                    f"pardnn_resident_{number}",
+                    size,
+                    on=(names[device],),
+                    name="variables of other functions",
+                )
         for number, device in enumerate(names.values()):
             # A free chunk is handed out whole unless it is twice what is asked for, so tensors of
             # different sizes leave gaps: 1 MiB or so where all are small, and of the largest ones
@@ -232,9 +238,14 @@ class CorePlanner:
 
     def _prediction(self, step: Any, plan: Any) -> Prediction:
         one = pardnn.plan(step.graph, self._measured_machine, algorithm="one-device")
+        held = dict.fromkeys(self._machine.device_names, 0)
+        device_of = plan.device_of  # made anew each time it is asked for
+        for key, variable in step.variable_of.items():
+            held[device_of[key]] += bytes_of(variable)
         return Prediction(
             algorithm=plan.algorithm,
             limits=dict(zip(self._machine.device_names, self._machine.memory, strict=True)),
+            variables=held,
             peaks=dict(plan.peaks),
             any_timing_peaks=dict(plan.any_timing_peaks),
             step_ns=plan.step_ns,

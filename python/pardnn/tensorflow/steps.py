@@ -21,11 +21,13 @@ from pardnn.tensorflow.place import StepPlacement
 class Prediction:
     """What a plan promises, by device name: bytes, and nanoseconds of one step.
 
+    `variables` are the bytes of the step's variables on each device, which its peak holds too.
     `one_device_ns` is the step on one device whatever its limit; `bound_ns` no plan can beat.
     """
 
     algorithm: str
     limits: dict[str, int]
+    variables: dict[str, int]
     peaks: dict[str, int]
     any_timing_peaks: dict[str, int]
     step_ns: int

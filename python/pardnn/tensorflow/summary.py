@@ -24,13 +24,14 @@ def table(records: Sequence[Record]) -> str:
     if record is None or record.prediction is None:
         return ""
     promised = record.prediction
-    rows = [["device", "limit MiB", "predicted peak", "measured peak"]]
+    rows = [["device", "limit MiB", "variables", "predicted peak", "measured peak"]]
     for number, device in enumerate(promised.peaks):
         measured = f"{record.peaks[number] / _MIB:.1f}" if number < len(record.peaks) else "-"
         rows.append(
             [
                 device,
                 f"{promised.limits[device] / _MIB:.0f}",
+                f"{promised.variables[device] / _MIB:.1f}",
                 f"{promised.peaks[device] / _MIB:.1f}",
                 measured,
             ]
@@ -83,6 +84,7 @@ def _entry(record: Record) -> dict[str, Any]:
         entry.update(
             algorithm=promised.algorithm,
             limit_bytes=list(promised.limits.values()),
+            variable_bytes=list(promised.variables.values()),
             predicted_peak_bytes=list(promised.peaks.values()),
             any_timing_peak_bytes=list(promised.any_timing_peaks.values()),
             predicted_step_s=promised.step_ns / 1e9,

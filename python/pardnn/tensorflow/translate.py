@@ -132,14 +132,30 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
     keys = list(step.graph.op_keys)
     always = step.large - step.branches.keys()
     timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES)
-    timed = [gate for gate in timed if gate.tensor.partition(":")[0] not in step.conditional]
+    timed = [gate for gate in timed if not _may_not_come(gate.tensor, step)]
     return StepPlacement(
         devices=devices,
         control_edges=named,
         clone=step.clone,
         values=step.values,
-        gates=[replace(gate, destination=device_strings[gate.destination]) for gate in timed],
+        gates=[
+            replace(
+                gate,
+                destination=device_strings[gate.destination],
+                gone=tuple(
+                    (tensor, device_strings[device])
+                    for tensor, device in gate.gone
+                    if not _may_not_come(tensor, step)
+                ),
+            )
+            for gate in timed
+        ],
     )
+
+
+def _may_not_come(tensor: str, step: StepGraph) -> bool:
+    """Whether a branch of a conditional decides about the tensor: nothing may wait for it."""
+    return tensor.partition(":")[0] in step.conditional
 
 
 class _Translation:

@@ -27,6 +27,7 @@ def record(*, planned: bool = True) -> Record:
     promised = Prediction(
         algorithm="auto",
         limits={"d0": 100 * MIB, "d1": 120 * MIB},
+        variables={"d0": 50 * MIB, "d1": 60 * MIB},
         peaks={"d0": 90 * MIB, "d1": 110 * MIB},
         any_timing_peaks={"d0": 90 * MIB, "d1": 110 * MIB},
         step_ns=1,

@@ -112,6 +112,45 @@ def test_an_example_over_three_limited_workers_equals_its_ordinary_run(
     assert_within_limits(placed, limits)
 
 
+def test_a_model_whose_variables_fit_one_worker_but_whose_activations_do_not(
+    ordinary_run: Callable[..., ordinary.OrdinaryRun], pardnn_run: Callable[..., PlacedRun]
+) -> None:
+    example = Example(
+        "transformer_dropout",
+        ("--layers", "3", "--width", "64", "--vocabulary", "64", "--length", "128"),
+    )
+    reference = ordinary_run(example.script, example.args, peak=True)
+    assert reference.peak_bytes is not None
+    limits = example.limits_mib(reference.peak_bytes)
+
+    placed = pardnn_run(limits_option(limits), example.script, example.args)
+
+    assert_trained_alike(placed, reference)
+    assert_within_limits(placed, limits)
+    # No balance of variables could have done this: all of them are a small part of one worker.
+    assert sum(placed.training["variable_bytes"]) * 4 < min(limits) * MIB < reference.peak_bytes
+
+
+def test_a_model_that_chunks_of_equal_work_cannot_place(
+    ordinary_run: Callable[..., ordinary.OrdinaryRun], pardnn_run: Callable[..., PlacedRun]
+) -> None:
+    example = Example("dense_classifier", ("--batch", "16"))
+    limits = [40, 40]
+    reference = ordinary_run(example.script, example.args, peak=True)
+    assert reference.peak_bytes is not None
+    assert max(limits) * MIB < reference.peak_bytes
+
+    chunks = pardnn_run(
+        ["--algorithm", "chunks", *limits_option(limits)], example.script, example.args
+    )
+    placed = pardnn_run(limits_option(limits), example.script, example.args)
+
+    assert chunks.status == 1
+    assert "does not fit" in chunks.stderr
+    assert_trained_alike(placed, reference)
+    assert_within_limits(placed, limits)
+
+
 @pytest.mark.long
 @each_example
 def test_the_first_loss_is_close_to_that_under_the_defaults_of_tensorflow(
