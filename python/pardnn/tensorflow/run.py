@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -94,8 +95,14 @@ class Engine:
         if self._options.json_out is not None:
             _write(self._options.json_out, json.dumps(report, indent=2) + "\n")
         # The script's own results are on standard output.
-        sys.stderr.write(summary.table(self._records))
+        sys.stderr.write(summary.table(self._records, self._shared_cores()))
         sys.stderr.flush()
+
+    def _shared_cores(self) -> int | None:
+        """How many cores the workers share; None where each has its own or is elsewhere."""
+        cores = len(os.sched_getaffinity(0))
+        wanted = self._options.devices * self._options.threads
+        return None if self._options.addresses or wanted <= cores else cores
 
     def report(self) -> dict[str, Any]:
         """Promised and measured memory and time of every function so far, as plain data."""

@@ -18,8 +18,11 @@ def main_record(records: Sequence[Record]) -> Record | None:
     return max(planned, key=lambda r: (r.training, sum(r.seconds)), default=None)
 
 
-def table(records: Sequence[Record]) -> str:
-    """Lines for a terminal about the run's training step; empty if nothing was planned."""
+def table(records: Sequence[Record], shared_cores: int | None = None) -> str:
+    """Lines for a terminal about the run's training step; empty if nothing was planned.
+
+    `shared_cores`: how many cores the workers share, if they are fewer than the prediction assumes.
+    """
     record = main_record(records)
     if record is None or record.prediction is None:
         return ""
@@ -45,6 +48,11 @@ def table(records: Sequence[Record]) -> str:
         ]
         lines.append("  " + "  ".join(cells))
     lines.append("  " + _step_line(record, promised))
+    if shared_cores is not None and record.seconds:
+        lines.append(
+            f"  the prediction gives each worker cores of its own; here {len(promised.peaks)} "
+            f"workers share {shared_cores}"
+        )
     return "\n".join(lines) + "\n"
 
 
