@@ -139,6 +139,20 @@ class Plan:
         request ns, start ns, arrival ns, bytes) of everything that is sent.
         """
 
+    @property
+    def buffers(self) -> dict[str, list[tuple[str, str | None, int | None, int, int, int]]]:
+        """
+        What each device holds, by device, in the order of allocation.
+
+        (what, key, output number, bytes as counted, allocated ns, freed ns), where
+        what is 'output' or 'copy' (of a tensor: key of its producer and number),
+        'workspace' (key of the op, no number), or one that lasts all step and comes
+        first: 'variable', 'every' (of a tensor) or 'reserve' (no key). A buffer that
+        is taken over is one entry, named by the first tensor in it. What is freed at
+        an instant is freed before anything is allocated at it. Raises pardnn.Error
+        for a plan that check() finds something wrong with.
+        """
+
     def write(self, path: str) -> None:
         """Write the plan file (JSON)."""
 

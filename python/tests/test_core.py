@@ -226,6 +226,63 @@ def test_a_simulated_placement_has_the_numbers_of_the_model() -> None:
     assert plan.algorithm == "given"
 
 
+def most_bytes(buffers: list[tuple[str, str | None, int | None, int, int, int]]) -> int:
+    """The most bytes at one moment; at each what is freed counts before what is allocated."""
+    changes = [(begin, 1, size) for *_, size, begin, _ in buffers]
+    changes += [(end, 0, -size) for *_, size, _, end in buffers]
+    used = most = 0
+    for _, _, change in sorted(changes):
+        used += change
+        most = max(most, used)
+    return most
+
+
+def test_buffers_are_what_the_peaks_are_made_of() -> None:
+    """Times and bytes are those of the test above.
+
+    The copy of w is read by mm only, mm's buffer by its alias relu and by gw. loss is fetched. gw is
+    kept until its transfer has arrived, at 4751.
+    """
+    plan = pardnn.simulate(built(), machine(), APART)
+    assert plan.buffers == {
+        "d0": [
+            ("variable", "w1", None, 400, 0, 5051),
+            ("copy", "gw", 0, 400, 4241, 5051),
+        ],
+        "d1": [
+            ("every", "x", 0, 100, 0, 5051),
+            ("copy", "w", 0, 400, 1, 1711),
+            ("output", "mm", 0, 200, 511, 4241),
+            ("workspace", "mm", None, 50, 511, 1711),
+            ("output", "loss", 0, 4, 1791, 5051),
+            ("output", "gw", 0, 400, 1841, 4751),
+        ],
+    }
+    assert {name: most_bytes(buffers) for name, buffers in plan.buffers.items()} == plan.peaks
+
+
+def test_a_buffer_that_is_taken_over_is_one_entry_and_sizes_are_rounded() -> None:
+    """b takes a's buffer over: [0, 5 + 7 + 2) in one, 100 bytes rounded up to 256."""
+    graph = pardnn.Graph.parse("pdg 1\nop a T 5 > 100\nop b T 7 < a > 100~0\nop c T 2 < b\n")
+    coarse = pardnn.Machine.uniform(devices=1, memory=1000, granularity=256, reserve=30)
+    plan = pardnn.simulate(graph, coarse, dict.fromkeys("abc", "d0"))
+    assert plan.buffers == {
+        "d0": [("reserve", None, None, 30, 0, 14), ("output", "a", 0, 256, 0, 14)]
+    }
+    assert plan.peaks == {"d0": 286}
+
+
+def test_buffers_of_an_invalid_plan_are_refused(tmp_path: Path) -> None:
+    graph = built()
+    pardnn.simulate(graph, machine(), APART).write(str(tmp_path / "p.json"))
+    text = (tmp_path / "p.json").read_text()
+    assert text.count('"step_ns": 5051') == 1
+    (tmp_path / "p.json").write_text(text.replace('"step_ns": 5051', '"step_ns": 5052'))
+    wrong = pardnn.Plan.read(str(tmp_path / "p.json"), graph)
+    with pytest.raises(pardnn.Error, match=r"^plan: found .*5052.*, expected a valid plan$"):
+        _ = wrong.buffers
+
+
 def test_a_given_order_is_kept() -> None:
     graph = pardnn.Graph.parse("pdg 1\nop a T 5\nop b T 7\n")
     placement = {"a": "d0", "b": "d0"}

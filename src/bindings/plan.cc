@@ -15,11 +15,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "pardnn/base/error.h"
 #include "pardnn/check/check.h"
 #include "pardnn/io/files.h"
 #include "pardnn/io/pdg_words.h"
 #include "pardnn/io/plan_json.h"
 #include "pardnn/report/overflow.h"
+#include "pardnn/sim/simulate.h"
 
 #include "bindings.h"
 
@@ -33,6 +35,9 @@ namespace {
 using Keys = std::vector<std::string>;
 using TransferTuple = std::tuple<std::string, std::optional<std::uint32_t>, std::string,
                                  std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+using BufferTuple =
+    std::tuple<std::string, std::optional<std::string>, std::optional<std::uint32_t>, std::int64_t,
+               std::int64_t, std::int64_t>;
 
 std::string name_of(const PythonPlan& self, DeviceId device) {
   return self.problem->machine().devices[device].name;
@@ -82,6 +87,62 @@ std::vector<TransferTuple> transfers(const PythonPlan& self) {
     tuples.emplace_back(key_of(self, transfer.producer), transfer.output,
                         name_of(self, transfer.to), transfer.request_ns, transfer.start_ns,
                         transfer.arrival_ns, transfer.bytes);
+  }
+  return tuples;
+}
+
+const char* name_of(Buffer::What what) {
+  switch (what) {
+    case Buffer::What::kOutput:
+      return "output";
+    case Buffer::What::kCopy:
+      return "copy";
+    case Buffer::What::kEvery:
+      return "every";
+    case Buffer::What::kVariable:
+      return "variable";
+    case Buffer::What::kWorkspace:
+      return "workspace";
+    case Buffer::What::kReserve:
+      return "reserve";
+  }
+  return "";
+}
+
+BufferTuple tuple_of(const PythonPlan& self, const Buffer& buffer) {
+  const Graph& graph = self.problem->graph();
+  std::optional<std::string> key;
+  std::optional<std::uint32_t> number;
+  if (buffer.tensor) {
+    key = key_of(self, graph.tensor(*buffer.tensor).producer);
+    number = graph.tensor(*buffer.tensor).number;
+  } else if (buffer.variable) {
+    key = encode_key(graph.key(*buffer.variable));
+  } else if (buffer.op) {
+    key = key_of(self, *buffer.op);
+  }
+  return {name_of(buffer.what), key, number, buffer.bytes, buffer.begin_ns, buffer.end_ns};
+}
+
+bool lasts_all_step(const Buffer& buffer) {
+  return buffer.what == Buffer::What::kReserve || buffer.what == Buffer::What::kVariable ||
+         buffer.what == Buffer::What::kEvery;
+}
+
+std::map<std::string, std::vector<BufferTuple>> buffers(const PythonPlan& self) {
+  // A file can state anything, and only a plan that can run tells what it holds when.
+  const auto wrong = check(*self.problem, self.plan, 1);
+  if (!wrong.empty()) throw Error("plan: found " + wrong.front() + ", expected a valid plan");
+  Simulator simulator(*self.problem);
+  Sequences sequences = self.plan.sequences;
+  PARDNN_CHECK(simulator.schedule(self.plan.placement, sequences) != nullptr);
+  std::map<std::string, std::vector<BufferTuple>> tuples;
+  for (const DeviceId device : self.problem->devices()) tuples[name_of(self, device)];
+  for (const bool resident : {true, false}) {
+    for (const Buffer& buffer : simulator.lifetimes()) {
+      if (lasts_all_step(buffer) != resident) continue;
+      tuples[name_of(self, buffer.device)].push_back(tuple_of(self, buffer));
+    }
   }
   return tuples;
 }
@@ -174,6 +235,15 @@ void add_plan(nb::module_& module) {
       .def_prop_ro("transfers", &transfers,
                    "(producer key, output number or None for a control edge, destination,\n"
                    "request ns, start ns, arrival ns, bytes) of everything that is sent.")
+      .def_prop_ro("buffers", &buffers,
+                   "What each device holds, by device, in the order of allocation.\n\n"
+                   "(what, key, output number, bytes as counted, allocated ns, freed ns), where\n"
+                   "what is 'output' or 'copy' (of a tensor: key of its producer and number),\n"
+                   "'workspace' (key of the op, no number), or one that lasts all step and comes\n"
+                   "first: 'variable', 'every' (of a tensor) or 'reserve' (no key). A buffer that\n"
+                   "is taken over is one entry, named by the first tensor in it. What is freed at\n"
+                   "an instant is freed before anything is allocated at it. Raises pardnn.Error\n"
+                   "for a plan that check() finds something wrong with.")
       .def(
           "write",
           [](const PythonPlan& self, const std::string& path) {
