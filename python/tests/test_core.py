@@ -240,8 +240,8 @@ def most_bytes(buffers: list[tuple[str, str | None, int | None, int, int, int]])
 def test_buffers_are_what_the_peaks_are_made_of() -> None:
     """Times and bytes are those of the test above.
 
-    The copy of w is read by mm only, mm's buffer by its alias relu and by gw. loss is fetched. gw is
-    kept until its transfer has arrived, at 4751.
+    The copy of w is read by mm only, mm's buffer by its alias relu and by gw. loss is fetched. gw
+    is kept until its transfer has arrived, at 4751.
     """
     plan = pardnn.simulate(built(), machine(), APART)
     assert plan.buffers == {
