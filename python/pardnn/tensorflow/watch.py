@@ -26,6 +26,17 @@ LAST_GRACE_S = 2.0
 # The chief itself was stopped (Ctrl-Z) or the machine slept if a wait took this much too long.
 _ASLEEP_S = 3.0
 
+# What a signal is most likely to mean. oneDNN's kernels do not pass an allocator's refusal on.
+_NO_MEMORY = (
+    " (a convolution that is refused memory ends its process like this: give more --memory, "
+    "or leave more of it free, as --margin 150 does)"
+)
+_HINTS = {
+    "SIGKILL": " (if nobody did that, the system was out of memory: see dmesg)",
+    "SIGABRT": _NO_MEMORY,
+    "SIGSEGV": _NO_MEMORY,
+}
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -112,9 +123,7 @@ class Watch:
         with self._lock:
             if self._failure is not None or self._stopping.is_set():
                 return
-            hint = ""
-            if "SIGKILL" in death:
-                hint = " (if nobody did that, the system was out of memory: see dmesg)"
+            hint = next((text for name, text in _HINTS.items() if name in death), "")
             self._failure = with_log(
                 f"{worker.name} {death}{hint}; its variables are lost, so the run ends", worker
             )

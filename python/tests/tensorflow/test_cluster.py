@@ -167,8 +167,9 @@ class _Silent:
     number = 3
     name = "worker 3"
 
-    def __init__(self) -> None:
+    def __init__(self, by: str = "9 (SIGKILL)") -> None:
         self.killed = False
+        self.by = by
 
     def address(self) -> str:
         return "127.0.0.1:1"
@@ -177,7 +178,7 @@ class _Silent:
         raise TimeoutError
 
     def death(self) -> str | None:
-        return "was ended by signal 9 (SIGKILL)" if self.killed else None
+        return f"was ended by signal {self.by}" if self.killed else None
 
     def is_stopped(self) -> bool:
         return True
@@ -207,6 +208,23 @@ def test_a_silent_worker_is_ended_and_a_chief_that_hangs_is_told_to_leave() -> N
     lines = told[0].splitlines()
     assert lines[0].startswith("worker 3 gave no sign of life for ")
     assert lines[1] == "  | the last thing it said"
+
+
+@pytest.mark.parametrize(
+    ("by", "hint"),
+    [
+        ("9 (SIGKILL)", "the system was out of memory"),
+        ("6 (SIGABRT)", "a convolution that is refused memory"),
+        ("11 (SIGSEGV)", "a convolution that is refused memory"),
+    ],
+)
+def test_a_death_is_said_with_what_it_most_likely_means(by: str, hint: str) -> None:
+    worker = _Silent(by)
+    worker.kill()
+    message = Watch([worker]).failure()
+    assert message is not None
+    assert message.startswith(f"worker 3 was ended by signal {by} (")
+    assert hint in message
 
 
 def test_a_watch_that_was_stopped_reports_no_death() -> None:
