@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pardnn.tensorflow import compat, passes
+from pardnn.tensorflow import chief, compat, passes
 
 # Tensors captured from outside (numpy arrays turned into tensors) up to this size become constants.
 _LARGEST_CONSTANT_BYTES = 64 * 1024
@@ -52,8 +52,7 @@ class Capture:
 
     `graph_def` has all functions inlined but loop bodies; `outputs` are names of tensors in the
     order of the flattened result; `side_effects` are names of nodes that must run; `structure`
-    packs flat results. `host` are nodes that use a resource of this process (a lookup table, an
-    iterator): they run here, like the making of a batch.
+    packs flat results. `host` are nodes that run here, like the making of a batch: see `chief`.
     """
 
     graph_def: Any
@@ -126,7 +125,11 @@ def capture_function(
         if name not in constants
     ]
     structure = tf.nest.map_structure(_result_spec, concrete.structured_outputs)
-    host = passes.users_of(graph_def, {c.placeholder for c in captured if _is_foreign(c.tensor)})
+    handles = [one.placeholder for one in inputs if one.dtype in (tf.resource, tf.variant)]
+    handles += [c.placeholder for c in captured if _is_foreign(c.tensor)]
+    of_workers = [c.placeholder for c in captured if c.variable is not None]
+    host = chief.nodes_of_chief(graph_def, handles, of_workers)
+    chief.pin_in_loops(graph_def, compat.local_device())
     return Capture(graph_def, inputs, captured, outputs, effects, structure, host)
 
 

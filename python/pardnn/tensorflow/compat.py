@@ -232,8 +232,8 @@ def bare_node(node: Any) -> bytes:
     return bytes(bare.SerializeToString(deterministic=True))
 
 
-def output_type(node: Any, output: int) -> int:
-    """The dtype number of a NodeDef's output (TF 2.21: the registry of op definitions)."""
+def output_types(node: Any) -> list[int]:
+    """The dtype numbers of a NodeDef's outputs (TF 2.21: the registry of op definitions)."""
     from tensorflow.python.framework import op_def_registry
 
     types: list[int] = []
@@ -244,7 +244,12 @@ def output_type(node: Any, output: int) -> int:
         count = int(node.attr[argument.number_attr].i) if argument.number_attr else 1
         one = node.attr[argument.type_attr].type if argument.type_attr else argument.type
         types += [one] * count
-    return int(types[output])
+    return [int(one) for one in types]
+
+
+def output_type(node: Any, output: int) -> int:
+    """The dtype number of one output of a NodeDef."""
+    return output_types(node)[output]
 
 
 def attributes_of(node_def: Any) -> tuple[Any, ...]:

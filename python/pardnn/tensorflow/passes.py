@@ -20,7 +20,7 @@ import tensorflow as tf
 from pardnn.tensorflow import compat
 
 SINK = "pardnn_sink"
-_LOOPS = frozenset({"While", "StatelessWhile"})
+LOOPS = frozenset({"While", "StatelessWhile"})
 _RESOURCE = tf.resource.as_datatype_enum
 _VARIANT = tf.variant.as_datatype_enum
 
@@ -69,7 +69,7 @@ def inline(graph_def: Any, side_effects: Iterable[str], keep: Iterable[str]) -> 
 def _lower_loops(graph_def: Any, lower: bool) -> None:
     functions = (function.node_def for function in graph_def.library.function)
     for node in itertools.chain(graph_def.node, *functions):
-        if node.op in _LOOPS and "_lower_using_switch_merge" in node.attr:
+        if node.op in LOOPS and "_lower_using_switch_merge" in node.attr:
             node.attr["_lower_using_switch_merge"].b = lower
             # Trips that run ahead of each other hold up to 32 times one trip's memory (a gradient
             # loop starts every trip's products before it sums them), and change no number.
@@ -301,19 +301,6 @@ def take_sink(graph_def: Any) -> tuple[list[str], list[str]]:
             stack.extend(producer(edge) for edge in by_name[name].input)
     _replace_nodes(graph_def, [node for node in graph_def.node if node.name in alive])
     return outputs, effects
-
-
-def users_of(graph_def: Any, placeholders: set[str]) -> frozenset[str]:
-    """Nodes that read the resources behind `placeholders`, directly or passed on by Identity."""
-    if not placeholders:
-        return frozenset()
-    same, users = set(placeholders), set[str]()
-    for node in in_topological_order(graph_def.node):
-        if any(not is_control(edge) and producer(edge) in same for edge in node.input):
-            users.add(node.name)
-            if node.op == "Identity":
-                same.add(node.name)
-    return frozenset(users)
 
 
 def updated(graph_def: Any, placeholders: set[str]) -> set[str]:

@@ -209,7 +209,8 @@ class _Translation:
             waits = {self._kind[control.name] for control in node.control_inputs}
             return "every" if waits <= {"every", "known"} else "op"
         if node.name in self._host:
-            kinds = {self._kind[t.op.name] for t in node.inputs}
+            before = [*(t.op for t in node.inputs), *node.control_inputs]
+            kinds = {self._kind[one.name] for one in before}
             return "every" if kinds <= {"every", "known", "handle"} else "op"
         if node.type == "VariableShape" and self._statics.value(node.outputs[0]) is not None:
             return "known"

@@ -297,6 +297,61 @@ def words_looked_up_in_a_table_inside_the_step() -> Any:
     return model.fit(data, epochs=2, verbose=0).history
 
 
+@case
+def python_functions_inside_the_step() -> Any:
+    seen: list[float] = []
+
+    class Halved(layers.Layer):
+        def call(self, x: Any) -> Any:
+            half = tf.numpy_function(lambda a: np.full_like(a, 0.5), [x], tf.float32)
+            squared = tf.py_function(tf.square, [x], tf.float32)
+            half.set_shape(x.shape)
+            squared.set_shape(x.shape)
+            return half * x + squared
+
+        def compute_output_shape(self, shape: Any) -> Any:
+            return shape
+
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(8), Halved(), layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.01)
+
+    @tf.function
+    def step(x: Any, number: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x)))
+        grads = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(grads, model.trainable_variables, strict=True))
+        if number % 2 == 0:
+            tf.py_function(lambda value: seen.append(float(value)), [loss], [])
+        tf.print("printed by the step:", loss, output_stream=sys.stdout)
+        return loss
+
+    x, _ = numbers(8)
+    losses = [float(step(tf.constant(x), tf.constant(n))) for n in range(4)]
+    return losses, seen
+
+
+@case
+def a_loop_inside_a_function_that_takes_batches() -> Any:
+    data = tf.data.Dataset.from_tensor_slices(np.arange(12, dtype="f")).batch(4, True)
+    weight = tf.Variable(tf.ones([4]))
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0)
+
+    @tf.function
+    def epoch(batches: Any, number: Any) -> Any:
+        loss = 0.0
+        for _ in tf.range(3):
+            batch = next(batches)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(weight * batch))
+            weight.assign_sub(0.001 * tape.gradient(loss, weight))
+        table.insert([number], [loss])
+        return loss, table.lookup([number])
+
+    results = [epoch(iter(data), tf.constant(n, tf.int64)) for n in range(2)]
+    return [(float(a), float(b[0])) for a, b in results], weight.numpy().tolist()
+
+
 def main(names: list[str]) -> None:
     for name, function in CASES.items():
         if not names or name in names:

@@ -7,8 +7,11 @@ import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from pardnn.errors import Refusal
+from pardnn.tensorflow import compat
 from pardnn.tensorflow.capture import capture_function
 from pardnn.tensorflow.place import base_graph
 
@@ -104,6 +107,39 @@ def test_users_of_a_table_stay_with_the_caller() -> None:
     )
     kinds = {n.op for n in capture.graph_def.node if n.name in capture.host}
     assert kinds == {"LookupTableFindV2"}
+
+
+def test_what_calls_python_or_writes_stays_with_the_caller_in_loops_too() -> None:
+    weight = tf.Variable(tf.ones([3]))
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        tf.print("x is", x)
+        total = tf.while_loop(
+            lambda i, _: i < 2,
+            lambda i, t: (i + 1, t + tf.numpy_function(np.sin, [t], tf.float32) * weight),
+            (0, x),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape(None)),
+        )[1]
+        return tf.numpy_function(np.cos, [total], tf.float32)
+
+    capture = capture_function(step, tf.TensorSpec([3]), variables=[weight])
+    kinds = {n.op for n in capture.graph_def.node if n.name in capture.host}
+    assert kinds == {"PrintV2", "PyFunc"}
+    inner = [n for f in capture.graph_def.library.function for n in f.node_def]
+    assert {n.op: n.device for n in inner if n.device} == {"PyFunc": compat.local_device()}
+
+
+def test_a_loop_over_a_dataset_cannot_be_placed_with_its_variables() -> None:
+    weight = tf.Variable(tf.ones([3]))
+
+    @tf.function
+    def epoch(data: tf.data.Dataset) -> None:
+        for batch in data:
+            weight.assign_sub(batch)
+
+    data = tf.data.Dataset.from_tensors(tf.ones([3]))
+    with pytest.raises(Refusal, match="iterate over the dataset outside of the @tf.function"):
+        capture_function(epoch.get_concrete_function(data), variables=[weight])
 
 
 def test_equal_functions_have_equal_fingerprints_and_others_do_not() -> None:

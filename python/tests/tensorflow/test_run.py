@@ -42,11 +42,11 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     command = pardnn_run(*options, FEATURES)
     done = finished(command, XDG_CACHE_HOME=str(folder))
     report = json.loads((folder / "run.json").read_text())
-    return results(done), report, done.stderr
+    return results(done), report, done.stderr, done.stdout
 
 
 def test_all_cases_are_here() -> None:
-    assert len(CASES) == 17
+    assert len(CASES) == 19
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -58,7 +58,7 @@ def test_a_case_gives_the_ordinary_numbers(
 
 
 def test_both_workers_held_tensors_of_a_step(placed: Any) -> None:
-    _, report, _ = placed
+    _, report, *_ = placed
     trained = [f for f in report["functions"] if f["training"] and f["steps"] > 2]
     assert trained
     assert all(min(f["predicted_peak_bytes"]) > 0 for f in trained)
@@ -66,13 +66,18 @@ def test_both_workers_held_tensors_of_a_step(placed: Any) -> None:
 
 
 def test_what_cannot_be_placed_as_asked_is_said_in_one_line(placed: Any) -> None:
-    _, _, said = placed
+    _, _, said, _ = placed
     assert said.count("run_eagerly: pardnn traces the step") == 1
     assert said.count("is called under a GradientTape outside of it and is not placed") == 1
 
 
+def test_what_a_step_prints_is_printed_here(placed: Any) -> None:
+    _, _, _, printed = placed
+    assert printed.count("printed by the step: ") == 4
+
+
 def test_the_run_ends_with_a_table(placed: Any) -> None:
-    _, _, said = placed
+    _, _, said, _ = placed
     assert "plan by chunks" in said
     assert "predicted peak" in said
     assert "ms on one device, no plan below" in said
