@@ -95,13 +95,15 @@ std::vector<OpId> random_order(const Graph& graph, Random& random) {
 
 }  // namespace
 
-void run_trials(std::string_view what, std::size_t count, const Trial& trial) {
+void run_trials(std::string_view what, std::size_t count, const Trial& trial,
+                std::chrono::seconds limit) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   std::atomic<std::size_t> next{0};
   std::mutex guard;
   std::vector<std::string> broken;
   std::int64_t plans = 0;
+  std::size_t done = 0;
   const auto work = [&] {
     for (std::size_t number = next++; number < count; number = next++) {
       Findings found("trial " + std::to_string(number));
@@ -111,9 +113,11 @@ void run_trials(std::string_view what, std::size_t count, const Trial& trial) {
         found.expect(false, std::string("threw: ") + error.what());
       }
       const std::scoped_lock lock(guard);
+      ++done;
       plans += found.plans();
       broken.insert(broken.end(), found.broken().begin(), found.broken().end());
-      if (broken.size() >= kShown) next = count;  // there is enough to mend
+      // There is enough to mend, or no more time.
+      if (broken.size() >= kShown || Clock::now() - begin > limit) next = count;
     }
   };
   std::vector<std::thread> threads;
@@ -124,7 +128,8 @@ void run_trials(std::string_view what, std::size_t count, const Trial& trial) {
   for (std::thread& thread : threads) thread.join();
   const auto ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
-  BOOST_TEST_MESSAGE(what << ": " << plans << " plans in " << ms << " ms");
+  BOOST_TEST_MESSAGE(what << ": " << plans << " plans in " << done << " of " << count << " trials, "
+                          << ms << " ms");
   if (broken.size() > kShown) broken.resize(kShown);
   for (const std::string& sentence : broken) BOOST_ERROR(std::string(what) + ": " + sentence);
   BOOST_TEST(plans > 0);
@@ -192,7 +197,7 @@ void expect_repeatable(Findings& findings, const Problem& problem, std::string_v
               " gives another plan when lines are in another order");
 }
 
-void expect_sound_random_plan(Findings& findings, const Problem& problem, std::uint64_t seed) {
+std::optional<Plan> random_plan(Findings& findings, const Problem& problem, std::uint64_t seed) {
   Random random(seed);
   UnitPlacement units(problem.units().size());
   for (const UnitId unit : problem.units()) {
@@ -205,12 +210,17 @@ void expect_sound_random_plan(Findings& findings, const Problem& problem, std::u
   plan.sequences = sequences_of(problem, plan.placement, random_order(problem.graph(), random));
   auto prediction = predict(problem, plan.placement, plan.sequences);
   findings.expect(prediction.has_value(), "the simulator sees a cycle where there is none");
-  if (!prediction) return;
+  if (!prediction) return std::nullopt;
   plan.prediction = std::move(*prediction);
   plan.score = score_of(problem, plan.prediction);
   plan.algorithm = "random";
   plan.bound_ns = lower_bound_ns(problem);
-  expect_sound(findings, problem, plan);
+  return plan;
+}
+
+void expect_sound_random_plan(Findings& findings, const Problem& problem, std::uint64_t seed) {
+  if (const auto plan = random_plan(findings, problem, seed))
+    expect_sound(findings, problem, *plan);
 }
 
 std::int64_t one_device_bytes(const Problem& problem) {

@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,8 +39,9 @@ class Findings {
 using Trial = std::function<Findings(std::size_t number)>;
 
 // Runs trials 0 … count - 1 on as many threads as there are cores, reports through Boost.Test what
-// was broken (the first few), and says how many plans were looked at.
-void run_trials(std::string_view what, std::size_t count, const Trial& trial);
+// was broken (the first few), and says how many plans were looked at. After `limit` none begins.
+void run_trials(std::string_view what, std::size_t count, const Trial& trial,
+                std::chrono::seconds limit = std::chrono::hours(24));
 
 // --- promises of every plan, whoever made it ---
 
@@ -59,6 +61,8 @@ void expect_repeatable(Findings& findings, const Problem& problem, std::string_v
                        std::uint64_t seed);
 
 // Units on random devices that they may be on, ops in a random order that respects the edges.
+// Nothing, and a finding, when the simulator sees no plan in that.
+std::optional<Plan> random_plan(Findings& findings, const Problem& problem, std::uint64_t seed);
 void expect_sound_random_plan(Findings& findings, const Problem& problem, std::uint64_t seed);
 
 // Bytes that the row `one-device` needs on all devices together, what is set aside not counted.
