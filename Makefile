@@ -118,10 +118,11 @@ run-tensorflow-long: python-tensorflow
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
-stress: $(VENV)/.packages  ## the property suite over a hundred thousand plans
+stress: $(VENV)/.packages  ## the property suite over a hundred thousand plans, or for STRESS_SECONDS=N
 	cmake --preset stress --log-level=WARNING
 	cmake --build --preset stress --parallel $(JOBS)
-	PARDNN_STRESS=1 build/stress/pardnn_properties
+	PARDNN_STRESS=1 $(if $(STRESS_SECONDS),PARDNN_STRESS_SECONDS=$(STRESS_SECONDS)) \
+	  build/stress/pardnn_properties --log_level=message
 
 sanitize: $(VENV)/.packages  ## the unit tests under the address, undefined-behaviour and thread sanitizers
 	for preset in asan tsan; do \

@@ -1,5 +1,7 @@
 // Random plans and all rows on tangles: few of them in every test run, a hundred thousand plans
-// when PARDNN_STRESS is set. A finding names the trial; PARDNN_TRIAL=N runs that one alone.
+// when PARDNN_STRESS is set, or as many as PARDNN_STRESS_SECONDS allow. A finding names the trial;
+// PARDNN_TRIAL=N runs that one alone, PARDNN_FIRST=N begins there.
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
@@ -24,6 +26,11 @@ bool is_stress() { return std::getenv("PARDNN_STRESS") != nullptr; }
 std::size_t number_of(const char* name, std::size_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::stoull(text);
+}
+
+// For each of the two halves of a long run.
+std::chrono::seconds time_limit() {
+  return std::chrono::seconds(number_of("PARDNN_STRESS_SECONDS", 86'400) / 2);
 }
 
 Rules random_rules(const Graph& graph, Random& random) {
@@ -100,13 +107,17 @@ BOOST_AUTO_TEST_CASE(planner_simulator_and_checker_agree) {
   const std::size_t only = number_of("PARDNN_TRIAL", 0);
   const std::size_t first = only != 0 ? only : number_of("PARDNN_FIRST", 1);
   const std::size_t count = only != 0 ? 1 : is_stress() ? 8'500 : 500;
-  run_trials("tangles", count, [&](std::size_t number) { return try_tangle(first + number); });
+  run_trials(
+      "tangles", count, [&](std::size_t number) { return try_tangle(first + number); },
+      time_limit());
 }
 
 BOOST_AUTO_TEST_CASE(planner_simulator_and_checker_agree_on_families) {
   if (!is_stress()) return;  // the grid of families.cc does it
   const std::size_t first = number_of("PARDNN_FIRST", 1);
-  run_trials("families", 1'000, [&](std::size_t number) { return try_family(first + number); });
+  run_trials(
+      "families", 1'000, [&](std::size_t number) { return try_family(first + number); },
+      time_limit());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
