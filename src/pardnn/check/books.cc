@@ -105,13 +105,13 @@ bool Books::is_free_for(std::size_t at, OpId op) const {
 }
 
 std::optional<std::size_t> Books::take_over(OpId op, TensorId output,
-                                            const std::vector<bool>& taken) {
+                                            const std::vector<std::size_t>& taken) {
   const auto wanted = graph_.tensor(output).takes_over;
   if (!wanted) return std::nullopt;
   const auto inputs = graph_.inputs(op);
   const auto at = buffer_behind(inputs[*wanted]);
   const Buffer& buffer = buffers_[*at];
-  if (!buffer.may_be_taken || taken[*at]) return std::nullopt;
+  if (!buffer.may_be_taken || std::ranges::count(taken, *at) > 0) return std::nullopt;
   if (buffer.held.bytes != problem_.buffer_bytes(output)) return std::nullopt;
   std::size_t ways = 0;
   for (const Input& input : inputs) ways += buffer_behind(input) == at;
@@ -132,12 +132,11 @@ void Books::book(OpId op) {
       join(*buffer_behind(graph_.inputs(op)[*alias]), output);
     }
   }
-  // Buffers are only added from here on for outputs, which no output of this op can take over.
-  std::vector<bool> taken(buffers_.size(), false);
+  std::vector<std::size_t> taken;
   for (const TensorId output : graph_.outputs(op)) {
     if (graph_.tensor(output).alias_of) continue;
     if (const auto over = take_over(op, output, taken)) {
-      taken[*over] = true;
+      taken.push_back(*over);
       join(*over, output);
     } else {
       join(own_buffer(problem_.buffer_bytes(output), start), output);

@@ -52,7 +52,8 @@ class Books {
 
   void book(OpId op);
   std::optional<std::size_t> buffer_behind(const Input& input);
-  std::optional<std::size_t> take_over(OpId op, TensorId output, const std::vector<bool>& taken);
+  std::optional<std::size_t> take_over(OpId op, TensorId output,
+                                       const std::vector<std::size_t>& taken);
   std::size_t own_buffer(std::int64_t bytes, std::int64_t begin);
   void join(std::size_t buffer, TensorId tensor);
   bool is_free_for(std::size_t buffer, OpId op) const;

@@ -4,6 +4,7 @@
 
 #include "pardnn/base/error.h"
 #include "pardnn/plan/bound.h"
+#include "pardnn/partition/confirm.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/sim/simulate.h"
@@ -101,6 +102,7 @@ Plan plan_of(const Problem& problem, const Placement& placement,
   plan.score = score_of(problem, plan.prediction);
   plan.algorithm = "given";
   plan.bound_ns = lower_bound_ns(problem);
+  confirm(problem, plan);
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include "pardnn/plan/bound.h"
 #include "pardnn/partition/best.h"
 #include "pardnn/partition/chunks.h"
+#include "pardnn/partition/confirm.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fit.h"
 #include "pardnn/partition/one_device.h"
@@ -107,7 +108,9 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
         "machine: found no link where ops on different devices must exchange tensors, "
         "expected one from every device to every other");
   }
-  return finished_plan(problem, best, run);
+  Plan plan = finished_plan(problem, best, run);
+  confirm(problem, plan);
+  return plan;
 }
 
 }  // namespace pardnn

@@ -37,7 +37,8 @@ bool is_algorithm(std::string_view name);
 std::vector<std::string_view> algorithm_names();
 
 // Runs one row, or `auto`, its repair where memory asks for it, and the lower bound.
-// The plan that comes back is the best found; when it does not fit its score says so.
+// The plan that comes back is the best found, confirmed by the checker; when it does not fit its
+// score says so.
 Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run);
 
 }  // namespace pardnn
