@@ -10,42 +10,52 @@ namespace {
 
 constexpr std::size_t kBlockSize = std::size_t{1} << 16;
 
-std::uint32_t hash_of(std::string_view text) {
+}  // namespace
+
+std::uint32_t Interner::hash(std::string_view text) {
   const std::uint64_t hash = std::hash<std::string_view>()(text);
   return static_cast<std::uint32_t>(hash ^ (hash >> 32));
 }
 
-}  // namespace
+void Interner::fetch_slot(std::uint32_t hash) const {
+  if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+}
 
-// The slot that holds the text, or the free one where it belongs.
-std::size_t Interner::slot_of(std::string_view text, std::uint32_t hash) const {
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t at = hash & mask;
-  while (slots_[at].number_plus_one != 0 &&
-         (slots_[at].hash != hash || texts_[slots_[at].number_plus_one - 1] != text)) {
-    at = (at + 1) & mask;
-  }
-  return at;
+void Interner::fetch_text(std::uint32_t hash) const {
+  if (slots_.empty()) return;
+  const Slot& slot = slots_[hash & (slots_.size() - 1)];
+  if (slot.number_plus_one != 0) __builtin_prefetch(&texts_[slot.number_plus_one - 1]);
 }
 
 std::uint32_t Interner::intern(std::string_view text) {
+  const std::uint32_t its_hash = hash(text);
+  const auto known = find(text, its_hash);
+  return known ? *known : add(text, its_hash);
+}
+
+std::uint32_t Interner::add(std::string_view text, std::uint32_t hash) {
   if ((texts_.size() + 1) * 4 > slots_.size() * 3) {
     resize(slots_.empty() ? 16 : slots_.size() * 2);
   }
-  const std::uint32_t hash = hash_of(text);
-  Slot& slot = slots_[slot_of(text, hash)];
-  if (slot.number_plus_one == 0) {
-    texts_.push_back(keep(text));
-    slot = {hash, static_cast<std::uint32_t>(texts_.size())};
-  }
-  return slot.number_plus_one - 1;
+  std::size_t at = hash & (slots_.size() - 1);
+  while (slots_[at].number_plus_one != 0) at = (at + 1) & (slots_.size() - 1);
+  texts_.push_back(keep(text));
+  slots_[at] = {hash, static_cast<std::uint32_t>(texts_.size())};
+  return slots_[at].number_plus_one - 1;
 }
 
 std::optional<std::uint32_t> Interner::find(std::string_view text) const {
+  return find(text, hash(text));
+}
+
+std::optional<std::uint32_t> Interner::find(std::string_view text, std::uint32_t hash) const {
   if (slots_.empty()) return std::nullopt;
-  const Slot& slot = slots_[slot_of(text, hash_of(text))];
-  if (slot.number_plus_one == 0) return std::nullopt;
-  return slot.number_plus_one - 1;
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t at = hash & mask; slots_[at].number_plus_one != 0; at = (at + 1) & mask) {
+    const std::uint32_t number = slots_[at].number_plus_one - 1;
+    if (slots_[at].hash == hash && texts_[number] == text) return number;
+  }
+  return std::nullopt;
 }
 
 std::string_view Interner::keep(std::string_view text) {

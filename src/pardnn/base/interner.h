@@ -16,6 +16,14 @@ class Interner {
   void reserve(std::size_t texts);
   std::uint32_t intern(std::string_view text);
   std::optional<std::uint32_t> find(std::string_view text) const;
+
+  // The same in steps, for who looks many texts up: most of the time goes into waiting for memory,
+  // and for several texts at once it is waited once.
+  static std::uint32_t hash(std::string_view text);
+  void fetch_slot(std::uint32_t hash) const;
+  void fetch_text(std::uint32_t hash) const;  // when the slot is there
+  std::optional<std::uint32_t> find(std::string_view text, std::uint32_t hash) const;
+  std::uint32_t add(std::string_view text, std::uint32_t hash);  // a text that is not here yet
   std::string_view operator[](std::uint32_t number) const { return texts_[number]; }
   std::size_t size() const { return texts_.size(); }
 
@@ -26,7 +34,6 @@ class Interner {
     std::uint32_t number_plus_one = 0;  // 0: free
   };
 
-  std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
   std::string_view keep(std::string_view text);
   void resize(std::size_t slots);
 

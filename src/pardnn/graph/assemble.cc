@@ -86,7 +86,7 @@ class GraphAssembler {
   }
 
   void add_variables() {
-    const auto key = [&](std::uint32_t n) { return draft_.keys[draft_.variables[n].symbol]; };
+    const auto key = [&](std::uint32_t n) { return (*draft_.keys)[draft_.variables[n].symbol]; };
     variable_of_position_.resize(draft_.variables.size());
     graph_->variables_.reserve(draft_.variables.size());
     for (const std::uint32_t position : sorted_positions(draft_.variables.size(), key)) {
@@ -104,7 +104,8 @@ class GraphAssembler {
 
   void add_ops() {
     op_of_record_.resize(order_.size());
-    graph_->op_keys_.reserve(order_.size());
+    graph_->keys_ = draft_.keys;
+    graph_->op_of_key_.assign(draft_.keys->size(), std::nullopt);
     graph_->ops_.reserve(order_.size());
     graph_->tensors_.reserve(draft_.outputs.size());
     graph_->origins_.reserve(draft_.outputs.size());
@@ -115,9 +116,10 @@ class GraphAssembler {
       const OpId op{static_cast<std::uint32_t>(n)};
       const GraphDraft::OpRecord& record = draft_.ops[order_[n]];
       op_of_record_[order_[n]] = op;
-      graph_->op_keys_.intern(draft_.key(record));
+      graph_->op_of_key_[record.symbol] = op;
       graph_->ops_.push(
-          {.type = graph_->types_.intern(draft_.types[record.type]),
+          {.key = record.symbol,
+           .type = graph_->types_.intern(draft_.types[record.type]),
            .line = record.place.line,
            .first_output = TensorId{static_cast<std::uint32_t>(graph_->tensors_.size())},
            .output_count = record.output_count,

@@ -29,18 +29,28 @@ void check_text(const GraphDraft& draft, std::string_view text, const char* what
 }
 
 // Looks before it adds, so that a text which is refused leaves no trace.
-std::uint32_t symbol_of(GraphDraft& draft, std::string_view key, const char* what,
-                        SourcePlace place) {
-  if (const auto known = draft.keys.find(key)) return *known;
+std::uint32_t symbol_of(GraphDraft& draft, std::string_view key, std::uint32_t hash,
+                        const char* what, SourcePlace place) {
+  if (const auto known = draft.keys->find(key, hash)) return *known;
   check_text(draft, key, what, place);
   draft.meanings.emplace_back();
-  return draft.keys.intern(key);
+  return draft.keys->add(key, hash);
+}
+
+// The symbols of inputs are anywhere in memory: all are asked for before the first is looked at.
+void hash_inputs(const GraphDraft& draft, const OpSpec& spec, std::vector<std::uint32_t>& hashes) {
+  hashes.clear();
+  for (const InputSpec& input : spec.inputs) {
+    hashes.push_back(Interner::hash(input.key));
+    draft.keys->fetch_slot(hashes.back());
+  }
+  for (const std::uint32_t hash : hashes) draft.keys->fetch_text(hash);
 }
 
 // Gives a key its meaning; refuses a key that has one.
 std::uint32_t define(GraphDraft& draft, std::string_view key, Meaning meaning, SourcePlace place) {
   const bool is_op = meaning.what == Meaning::What::kOp;
-  const std::uint32_t symbol = symbol_of(draft, key, "key", place);
+  const std::uint32_t symbol = symbol_of(draft, key, Interner::hash(key), "key", place);
   Meaning& known = draft.meanings[symbol];
   if (known.what != Meaning::What::kUnknown) {
     const SourcePlace first = known.what == Meaning::What::kOp
@@ -175,7 +185,7 @@ GraphBuilder::GraphBuilder(std::string source) : draft_(std::make_unique<GraphDr
 GraphBuilder::~GraphBuilder() = default;
 
 void GraphBuilder::reserve(std::size_t ops) {
-  draft_->keys.reserve(ops);
+  draft_->keys->reserve(ops);
   draft_->meanings.reserve(ops);
   draft_->ops.reserve(ops);
   draft_->inputs.reserve(3 * ops);
@@ -260,10 +270,12 @@ void GraphBuilder::op(const OpSpec& spec) {
                           .at = spec.at,
                           .phase = spec.phase,
                           .every = spec.every};
-  for (const InputSpec& input : spec.inputs) {
+  hash_inputs(draft, spec, draft.input_hashes);
+  for (std::size_t n = 0; n < spec.inputs.size(); ++n) {
+    const InputSpec& input = spec.inputs[n];
     const SourcePlace place = input.place.line > 0 ? input.place : spec.place;
-    draft.inputs.push_back({symbol_of(draft, input.key, "input", place), input.output, place.column,
-                            input.control, input.modifies});
+    draft.inputs.push_back({symbol_of(draft, input.key, draft.input_hashes[n], "input", place),
+                            input.output, place.column, input.control, input.modifies});
   }
   if (spec.group) op.group = member_of(draft, *spec.group, spec.place);
   Pins pins = spec.pins.empty() ? Pins{} : sorted(draft, spec.pins, spec.place);

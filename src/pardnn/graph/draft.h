@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,7 +54,8 @@ struct GraphDraft {
   };
 
   std::string source;
-  Interner keys, types, group_names;
+  std::shared_ptr<Interner> keys = std::make_shared<Interner>();  // becomes the graph's
+  Interner types, group_names;
   std::vector<Meaning> meanings;    // one per key
   std::vector<GroupRecord> groups;  // one per group name
   std::vector<OpRecord> ops;
@@ -66,6 +68,7 @@ struct GraphDraft {
   std::vector<std::string> kinds;                         // empty until given
   std::vector<std::pair<std::string, std::string>> about;
   std::vector<std::uint32_t> about_line_sizes;
+  std::vector<std::uint32_t> input_hashes;  // of the op that is being added
 
   std::span<const InputRecord> inputs_of(const OpRecord& op) const {
     return {inputs.data() + op.first_input, op.input_count};
@@ -73,7 +76,7 @@ struct GraphDraft {
   std::span<const OutputSpec> outputs_of(const OpRecord& op) const {
     return {outputs.data() + op.first_output, op.output_count};
   }
-  std::string_view key(const OpRecord& op) const { return keys[op.symbol]; }
+  std::string_view key(const OpRecord& op) const { return (*keys)[op.symbol]; }
 
   // Throws Error "source:line:column: found …, expected …"; without line and column when the
   // place has none.

@@ -16,8 +16,8 @@ const Value& find_or_empty(const std::vector<std::pair<Id, Value>>& rows, Id id)
 }  // namespace
 
 std::optional<OpId> Graph::find_op(std::string_view key) const {
-  const auto number = op_keys_.find(key);
-  return number ? std::optional(OpId{*number}) : std::nullopt;
+  const auto number = keys_->find(key);
+  return number ? op_of_key_[*number] : std::nullopt;
 }
 
 std::optional<VariableId> Graph::find_variable(std::string_view key) const {

@@ -110,7 +110,7 @@ class Graph {
   IdRange<GroupId> groups() const { return IdRange<GroupId>(groups_.size()); }
   IdRange<KindId> kinds() const { return IdRange<KindId>(kinds_.size()); }
 
-  std::string_view key(OpId op) const { return op_keys_[index(op)]; }
+  std::string_view key(OpId op) const { return (*keys_)[ops_[op].key]; }
   std::string_view key(VariableId variable) const { return variables_[variable].key; }
   std::string_view name(GroupId group) const { return groups_[group].name; }
   std::string_view name(KindId kind) const { return kinds_[kind]; }
@@ -172,6 +172,7 @@ class Graph {
   friend class GraphAssembler;
 
   struct OpRow {
+    std::uint32_t key = 0;  // its number in keys_
     std::uint32_t type = 0;
     std::uint32_t line = 0;
     TensorId first_output{0};
@@ -205,7 +206,8 @@ class Graph {
   Lists<OpId, OpId> controls_, control_readers_;
   Lists<TensorId, OpId> readers_;
   Lists<VariableId, OpId> touchers_;
-  Interner op_keys_;  // the number of a key is the id of its op
+  std::shared_ptr<const Interner> keys_;  // of ops and variables
+  std::vector<std::optional<OpId>> op_of_key_;
   // Ops and variables that have any, ascending.
   std::vector<std::pair<OpId, Pins>> op_pins_;
   std::vector<std::pair<OpId, Notes>> op_notes_;

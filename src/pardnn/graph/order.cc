@@ -16,7 +16,7 @@ constexpr std::size_t kMostKeysShown = 12;  // of a cycle
 
 void check_input(const GraphDraft& draft, const OpRecord& op, const InputRecord& input) {
   const Meaning& meaning = draft.meanings[input.symbol];
-  const std::string key = quoted(draft.keys[input.symbol]);
+  const std::string key = quoted((*draft.keys)[input.symbol]);
   const std::string reader = " of op " + quoted(draft.key(op));
   const SourcePlace place{op.place.line, input.column};
   if (meaning.what == Meaning::What::kUnknown) {
