@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pardnn.tensorflow import passes
+from pardnn.tensorflow import compat, passes
 
 Branches = Mapping[str, frozenset[tuple[str, str]]]
 """For each node the branches that must be taken for it to run: (predicate, output of Switch)."""
@@ -23,12 +23,12 @@ def branches_of(nodes: Iterable[Any]) -> Branches:
     switches: dict[str, str] = {}
     for node in passes.in_topological_order(nodes):
         inside = [_behind(edge, found, switches) for edge in node.input]
-        if node.op in ("Merge", "RefMerge"):
+        if node.op in compat.JOINS:
             data = [i for i, e in zip(inside, node.input, strict=True) if not passes.is_control(e)]
             taken = frozenset.intersection(*data)
         else:
             taken = frozenset().union(*inside)
-        if node.op in ("Switch", "RefSwitch"):
+        if node.op in compat.SPLITS:
             switches[node.name] = node.input[1]
         if taken:
             found[node.name] = taken

@@ -19,7 +19,7 @@ _KINDS = re.compile(
     r"PyFunc|^Print(V2)?$|^(Read|Write)File$|^MatchingFiles$|^(Save|Restore)(Slices?|V2)?$"
     r"|Checkpoint|Dataset|Iterator|Summary|Queue|HashTable|LookupTable|InitializeTable|Reader"
 )
-_HANDED_ON = frozenset({"Identity", "Switch", "Merge", "RefSwitch", "RefMerge"})
+_HANDED_ON = compat.SPLITS | compat.JOINS | {"Identity"}
 _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
 
 

@@ -209,6 +209,10 @@ FUNCTIONAL_OPS = frozenset(
     StatefulPartitionedCall SymbolicGradient RemoteCall For Map MapDefun
     """.split()  # noqa: SIM905
 )
+# What lowered conditionals are made of: one output of the first kind has a value when the op has
+# run, and the second kind hands on whichever input has one.
+SPLITS = frozenset({"Switch", "RefSwitch", "_SwitchN"})
+JOINS = frozenset({"Merge", "RefMerge"})
 
 
 def node_def(kind: str, types: dict[str, Any]) -> Any:

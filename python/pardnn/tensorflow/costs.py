@@ -182,7 +182,7 @@ def _collect(
 
 
 def _runs_alone(op: Any, statics: Statics) -> bool:
-    if op.type in _FREE or op.type in semantics.ALIAS or op.type in ("Switch", "Merge"):
+    if op.type in _FREE or op.type in semantics.ALIAS | compat.SPLITS | compat.JOINS:
         return False
     for tensor in [*op.inputs, *op.outputs]:
         if tensor.dtype in (tf.resource, tf.variant, tf.string):

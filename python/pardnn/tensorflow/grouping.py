@@ -99,7 +99,7 @@ class Grouping:
             for number, source in enumerate(regions.of(op).sources):
                 if source.alias == position:
                     self._behind[op.outputs[number].name] = variable
-        elif op.type in semantics.ALIAS | {"Switch", "Merge"}:
+        elif op.type in semantics.ALIAS | compat.SPLITS | compat.JOINS:
             for output in op.outputs:
                 if output.dtype == tf.resource:
                     self._behind[output.name] = variable

@@ -21,7 +21,7 @@ from pardnn.tensorflow.statics import HANDLE_BYTES, Statics
 
 # Trips of a loop whose number of trips depends on data; the caller says so to the user.
 _ASSUMED_TRIPS = 32
-_PASS = semantics.ALIAS | {"Switch"}
+_PASS = semantics.ALIAS | compat.SPLITS
 _ITEM = {"TensorListPushBack": 1, "TensorListSetItem": 2}
 
 

@@ -312,7 +312,7 @@ def updated(graph_def: Any, placeholders: set[str]) -> set[str]:
         for name in data:
             if name not in origin:
                 continue
-            if node.op in ("Identity", "Switch"):
+            if node.op == "Identity" or node.op in compat.SPLITS:
                 origin[node.name] = origin[name]
             elif node.op.startswith(("Assign", "Resource")) and node.op != "ResourceGather":
                 assigned.add(origin[name])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from pardnn.tensorflow import compat
 from pardnn.tensorflow.statics import Statics
 
 # Slices share a buffer only where Eigen may assume this alignment.
@@ -94,9 +95,9 @@ def sources(op: tf.Operation, statics: Statics) -> list[Source]:
     count = len(op.outputs)
     if op.type in ALIAS:
         return [Source(alias=n) for n in range(count)]
-    if op.type == "Switch":
+    if op.type in compat.SPLITS:
         return [Source(alias=0)] * count
-    if op.type == "Merge":
+    if op.type in compat.JOINS:
         # One branch has run; the other holds nothing.
         return [Source(takes=tuple(range(len(op.inputs)))), *[FRESH] * (count - 1)]
     shares = _SHARES_WHEN.get(op.type)

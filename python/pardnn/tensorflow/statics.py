@@ -120,11 +120,15 @@ class Statics:
             for source, output in zip(op.inputs, op.outputs, strict=True):
                 self._learn(output, _of_shape(op.type, self.shape(source), output.dtype))
             return
+        if op.type in compat.SPLITS:
+            for output in op.outputs:
+                self._learn(output, self._values.get(op.inputs[0].name))
         if op.type in ("While", "StatelessWhile"):
             self._sweep_loop(op)
         elif any(not t.shape.is_fully_defined() for t in op.outputs):
             self._infer(op)
-        self._fold(op)
+        if op.type not in compat.SPLITS | compat.JOINS:  # run alone, they yield nothing or anything
+            self._fold(op)
 
     def _learn(self, output: tf.Tensor, value: Value | None) -> None:
         if value is not None:

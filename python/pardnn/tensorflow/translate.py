@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 LARGE_BYTES = 64 * 1024
 # What is copied to every device that reads it: results of at most this size.
 _REPEATED_BYTES = 1024
-_NEVER_REPEATED = compat.FUNCTIONAL_OPS | {"Placeholder", "Switch", "Merge", "NoOp"}
+_NEVER_REPEATED = compat.FUNCTIONAL_OPS | compat.SPLITS | compat.JOINS | {"Placeholder", "NoOp"}
 
 
 class Costs(Protocol):
@@ -212,7 +212,10 @@ class _Translation:
             before = [*(t.op for t in node.inputs), *node.control_inputs]
             kinds = {self._kind[one.name] for one in before}
             return "every" if kinds <= {"every", "known", "handle"} else "op"
-        if node.type == "VariableShape" and self._statics.value(node.outputs[0]) is not None:
+        # A constant in place of a node of a branch would be there when the branch is not taken.
+        known = all(self._statics.value(t) is not None for t in node.outputs)
+        known = known and node.name not in self._branches
+        if node.type == "VariableShape" and known:
             return "known"
         if node.name in self._effects or node.op_def.is_stateful or node.type in _NEVER_REPEATED:
             return "op"
@@ -220,9 +223,7 @@ class _Translation:
             return "op"
         if not small or not node.inputs or any(t.name in self._results for t in node.outputs):
             return "op"
-        if all(self._statics.value(t) is not None for t in node.outputs):
-            return "known"
-        return self._repeatable(node)
+        return "known" if known else self._repeatable(node)
 
     def _repeatable(self, node: tf.Operation) -> str:
         """Whether a cheap node is computed from constants and inputs, or scalar variables too."""
@@ -313,7 +314,7 @@ class _Translation:
         Only one branch runs, so only one result waits for the Merge; the planner, which runs both,
         is told to drop the other.
         """
-        if node.type != "Merge":
+        if node.type not in compat.JOINS:
             return None
         return max(range(len(node.inputs)), key=lambda n: self._statics.bytes(node.inputs[n]))
 
@@ -344,7 +345,7 @@ class _Translation:
 
     def _state_touch(self, op: _Op, variable: str, position: int, region: Region | None) -> None:
         touch = semantics.touch(op.node.type)
-        if op.node.type in semantics.ALIAS | {"Switch"}:
+        if op.node.type in semantics.ALIAS | compat.SPLITS:
             touch = Touch.LOOK
         if region is not None:
             touch = region.touches.get(position, Touch.LOOK)
@@ -536,7 +537,7 @@ class _Translation:
             largest_bytes=max((_own_bytes(op.outputs) for op in self._ops.values()), default=0),
             branches=self._branches,
             conditional=frozenset(self._branches)
-            | {node.name for node in self._nodes if node.type in ("Switch", "RefSwitch")},
+            | {node.name for node in self._nodes if node.type in compat.SPLITS},
         )
 
     def _is_large(self, op: _Op) -> bool:

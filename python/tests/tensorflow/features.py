@@ -352,6 +352,41 @@ def a_loop_inside_a_function_that_takes_batches() -> Any:
     return [(float(a), float(b[0])) for a, b in results], weight.numpy().tolist()
 
 
+@case
+def branches_that_yield_what_is_known_before() -> Any:
+    def losses(branch: Callable[..., Any]) -> list[float]:
+        weight, count = tf.Variable(tf.ones([40])), tf.Variable(0)
+
+        @tf.function
+        def step(x: Any) -> Any:
+            count.assign_add(1)
+            weight.assign_sub(0.1 * branch(weight, count, x) * weight * x)
+            return tf.reduce_sum(weight)
+
+        return [float(step(tf.range(40.0) / 40.0)) for _ in range(4)]
+
+    def shaped(weight: Any, count: Any, x: Any) -> Any:
+        rows = tf.maximum(tf.size(x), 3)  # known, and used on both sides
+        return tf.cond(
+            rows < 2,
+            lambda: tf.reduce_sum(tf.zeros([rows, 2])),
+            lambda: tf.reduce_sum(tf.ones([rows, 2])) * 0.01,
+        )
+
+    return [
+        losses(lambda w, n, x: tf.cond(n % 2 == 0, lambda: 1.0, lambda: 2.0)),
+        losses(
+            lambda w, n, x: tf.cond(
+                n > 1, lambda: tf.cond(n > 2, lambda: 1.0, lambda: 3.0), lambda: 2.0
+            )
+        ),
+        losses(shaped),
+        losses(
+            lambda w, n, x: tf.switch_case(n % 3, [lambda: 1.0, lambda: w[0] * 3.0, lambda: 0.5])
+        ),
+    ]
+
+
 def main(names: list[str]) -> None:
     for name, function in CASES.items():
         if not names or name in names:

@@ -46,7 +46,7 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_all_cases_are_here() -> None:
-    assert len(CASES) == 19
+    assert len(CASES) == 20
 
 
 @pytest.mark.parametrize("case", CASES)
