@@ -131,7 +131,7 @@ def _say_what_changes(model: Any) -> None:
     elif model.jit_compile:
         _LOG.warning("jit_compile: pardnn runs the step's operations one by one, not through XLA")
     if model.steps_per_execution > 1:
-        _LOG.info("steps_per_execution: steps run one after another, each placed")
+        _LOG.warning("steps_per_execution: pardnn runs the steps one after another, each placed")
 
 
 @dataclass

@@ -7,6 +7,7 @@ lists that its gradient loop reads back.
 
 from __future__ import annotations
 
+import logging
 import math
 import weakref
 from collections.abc import Iterator
@@ -19,10 +20,14 @@ from pardnn.tensorflow import compat, semantics
 from pardnn.tensorflow.semantics import Source, Touch
 from pardnn.tensorflow.statics import HANDLE_BYTES, Statics
 
-# Trips of a loop whose number of trips depends on data; the caller says so to the user.
+# Trips of a loop whose number of trips depends on data.
 _ASSUMED_TRIPS = 32
 _PASS = semantics.ALIAS | compat.SPLITS
 _ITEM = {"TensorListPushBack": 1, "TensorListSetItem": 2}
+
+_LOG = logging.getLogger(__name__)
+_told: set[str] = set()
+"""Loops of which that was said; a function is captured more than once."""
 
 
 @dataclass
@@ -176,6 +181,14 @@ class Regions:
         if rows and None not in rows:
             return int(max(rows))
         self.assumed.add(op.name)
+        if op.name not in _told:
+            _told.add(op.name)
+            _LOG.warning(
+                "how often the loop %s runs depends on data; its time and memory are planned for "
+                "%d trips, and more of them can need more memory than the plan says",
+                op.name,
+                _ASSUMED_TRIPS,
+            )
         return _ASSUMED_TRIPS
 
     def _bounds(self, op: tf.Operation, condition: Any, body: Body) -> Iterator[int]:

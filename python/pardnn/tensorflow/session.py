@@ -54,6 +54,7 @@ def run(options: RunOptions) -> int:
 
     Raises Refusal for what the user has to know. A lost worker is reported here.
     """
+    _log_to_terminal()
     check_versions()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     cluster = _start(options)
@@ -64,6 +65,17 @@ def run(options: RunOptions) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # ending takes a moment; let it
         cluster.stop()
     _leave(status)
+
+
+def _log_to_terminal() -> None:
+    """Shows what the package has to say as the program says things, whatever the script, or what it
+    imports, does with logging.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("pardnn run: %(message)s"))
+    logger = logging.getLogger("pardnn")
+    logger.addHandler(handler)
+    logger.propagate = False
 
 
 def _start(options: RunOptions) -> Any:
