@@ -150,6 +150,7 @@ def test_a_field_cannot_break_out_of_its_record(text: str) -> None:
 
 def test_an_error_is_a_value_error() -> None:
     assert issubclass(pardnn.Error, ValueError)
+    assert (pardnn.Error.__module__, pardnn.Error.__qualname__) == ("pardnn", "Error")
     with pytest.raises(ValueError, match=r"^graph:1:1: found .*, expected "):
         pardnn.Graph.parse("something else")
     with pytest.raises(pardnn.Error, match="none.pdg"):
@@ -529,11 +530,10 @@ def test_ctrl_c_ends_a_long_plan_with_a_keyboard_interrupt() -> None:
 
 
 def test_the_stubs_are_what_the_module_says(tmp_path: Path) -> None:
+    patterns = Path(__file__).parents[2] / "src" / "bindings" / "stub_patterns.txt"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-m", "pardnn._core", "-p", patterns]
     subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-m", "pardnn._core", "-o", tmp_path / "s.pyi"],
-        check=True,
-        capture_output=True,
-        timeout=60,
+        [*command, "-o", tmp_path / "s.pyi"], check=True, capture_output=True, timeout=60
     )
     stubs = Path(pardnn.__file__).with_name("_core.pyi")
     assert (tmp_path / "s.pyi").read_text() == stubs.read_text()

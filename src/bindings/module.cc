@@ -13,7 +13,8 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   module.attr("version") = std::string(pardnn::kPardnnVersion);
-  nb::exception<pardnn::Error>(module, "Error", PyExc_ValueError);
+  // Named after the package, as messages of uncaught ones show it.
+  nb::exception<pardnn::Error>(module, "Error", PyExc_ValueError).attr("__module__") = "pardnn";
   pardnn::python::add_graph(module);
   pardnn::python::add_machine(module);
   pardnn::python::add_plan(module);
