@@ -155,6 +155,23 @@ BOOST_AUTO_TEST_CASE(damaged_gzip_is_refused) {
              "t: found a gzip file of an unknown method, expected a whole gzip file");
 }
 
+// 64 MiB are read whatever they shrink to, a byte more only from a file of more than a 250th.
+BOOST_AUTO_TEST_CASE(a_small_file_that_grows_without_end_is_refused) {
+  BOOST_TEST(most_unzipped_bytes(1000) == 67'108'864u);
+  BOOST_TEST(most_unzipped_bytes(1'000'000) == 250'000'000u);
+  std::string text(67'108'864, 'x');
+  BOOST_TEST((gunzip(gzip(text), "t") == text));
+  const std::string bytes = gzip(text + 'x');
+  BOOST_TEST(bytes.size() < 268'435u);
+  BOOST_TEST(message_of([&] { gunzip(bytes, "t"); }) ==
+             "t: found a gzip file of " + std::to_string(bytes.size()) +
+                 " bytes with more than 67108864 in it, expected a graph; if it is one, unpack the "
+                 "file before");
+  // In pieces it is as much.
+  BOOST_TEST(message_of([&] { gunzip(gzip(text) + gzip("x"), "t"); }).find("with more than") !=
+             std::string::npos);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_graph_is_gzipped_by_suffix_and_read_by_content, Folder) {
   const auto graph = read_pdg("pdg 1\nop a T 0 > 4\n", "t");
   write_pdg_file(*graph, file("g.pdg"));

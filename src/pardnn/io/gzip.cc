@@ -1,5 +1,6 @@
 #include "pardnn/io/gzip.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <boost/beast/zlib/deflate_stream.hpp>
@@ -34,7 +35,8 @@ std::uint32_t little_endian(std::string_view bytes) {
 
 class Unzipper {
  public:
-  Unzipper(std::string_view bytes, const std::string& source) : rest_(bytes), source_(source) {}
+  Unzipper(std::string_view bytes, const std::string& source, std::size_t most_bytes)
+      : rest_(bytes), source_(source), most_bytes_(most_bytes) {}
 
   // A file may hold several members one after another; they are one text.
   std::string run() {
@@ -88,11 +90,17 @@ class Unzipper {
     boost::system::error_code error;
     std::size_t size = text.size();
     do {
-      text.resize(size + std::max(kPieceBytes, size));
+      // One byte more than may be, so that what is too long shows.
+      text.resize(std::min(size + std::max(kPieceBytes, size), most_bytes_ + 1));
       state.next_out = text.data() + size;
       state.avail_out = text.size() - size;
       stream.write(state, zlib::Flush::sync, error);
       size = text.size() - state.avail_out;
+      if (size > most_bytes_) {
+        throw Error(source_ + ": found a gzip file of " + std::to_string(whole_size_) +
+                    " bytes with more than " + std::to_string(most_bytes_) +
+                    " in it, expected a graph; if it is one, unpack the file before");
+      }
     } while (!error);
     text.resize(size);
     if (error == zlib::error::need_buffers) refuse("a gzip file that is cut short");
@@ -112,14 +120,21 @@ class Unzipper {
 
   std::string_view rest_;
   const std::string& source_;
+  const std::size_t whole_size_ = rest_.size();
+  const std::size_t most_bytes_;
 };
 
 }  // namespace
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with(kHeader.substr(0, 2)); }
 
+std::size_t most_unzipped_bytes(std::size_t zipped_bytes) {
+  constexpr std::size_t kAlways = std::size_t{1} << 26, kTimes = 250;
+  return std::max(kAlways, zipped_bytes * kTimes);
+}
+
 std::string gunzip(std::string_view bytes, const std::string& source) {
-  return Unzipper(bytes, source).run();
+  return Unzipper(bytes, source, most_unzipped_bytes(bytes.size())).run();
 }
 
 std::string gzip(std::string_view text) {
