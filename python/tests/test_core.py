@@ -530,10 +530,10 @@ def test_ctrl_c_ends_a_long_plan_with_a_keyboard_interrupt() -> None:
 
 
 def test_the_stubs_are_what_the_module_says(tmp_path: Path) -> None:
-    patterns = Path(__file__).parents[2] / "src" / "bindings" / "stub_patterns.txt"
+    patterns = str(Path(__file__).parents[2] / "src" / "bindings" / "stub_patterns.txt")
     command = [sys.executable, "-m", "nanobind.stubgen", "-m", "pardnn._core", "-p", patterns]
     subprocess.run(
-        [*command, "-o", tmp_path / "s.pyi"], check=True, capture_output=True, timeout=60
+        [*command, "-o", str(tmp_path / "s.pyi")], check=True, capture_output=True, timeout=60
     )
     stubs = Path(pardnn.__file__).with_name("_core.pyi")
     assert (tmp_path / "s.pyi").read_text() == stubs.read_text()
