@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.quantities import parse_bytes
-from pardnn.script import frameworks_of
+from pardnn.script import frameworks_of, show
 
 _EXAMPLE = """\
 example: three workers that may hold 700 MiB of tensors and variables each
@@ -22,6 +24,7 @@ Everything behind the script's name belongs to the script. The script's own exit
 on; 1 also means that the model does not fit, 2 that an option, a file or the environment is wrong.
 """
 _DEFAULT_DEVICES = 2
+_INTERRUPTED = 128 + int(signal.SIGINT)
 _SUPPORTED = ("tensorflow",)
 
 
@@ -61,7 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns the exit status."""
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
-        framework = _framework(options)
+        try:
+            framework = _framework(options)
+        except (SyntaxError, ValueError) as error:
+            show(error.with_traceback(None))
+            return 1
         if framework not in _SUPPORTED:
             raise UsageError(
                 f"{options.script} uses {framework}; this version trains with "
@@ -73,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         complain(str(refusal))
         return refusal.status
+    except KeyboardInterrupt:  # before the script began; later it is the script's own
+        complain("interrupted")
+        return _INTERRUPTED
 
 
 def complain(message: str) -> None:
@@ -89,12 +99,17 @@ class _Parser(argparse.ArgumentParser):
 def parse(arguments: Sequence[str]) -> RunOptions:
     """Options from the command line. Raises UsageError."""
     found = _parser().parse_args(list(arguments))
+    if found.script is None:
+        raise UsageError("a script is missing; 'pardnn run --help' shows what there is")
     script = Path(found.script)
     if not script.is_file():
         what = "is a folder" if script.is_dir() else "there is no such file"
         raise UsageError(f"{script}: {what}; expected a Python script")
     if not 0 <= found.margin < 1000:
         raise UsageError(f"--margin {found.margin}: expected 0 to 999 (per mille)")
+    if found.algorithm not in pardnn.algorithms():
+        known = ", ".join(pardnn.algorithms())
+        raise UsageError(f"--algorithm {found.algorithm}: no such algorithm; there are {known}")
     if found.threads < 1:
         raise UsageError(f"--threads {found.threads}: expected at least 1")
     devices, memory, addresses = _machine(found.machine, found.devices, found.memory)
@@ -127,6 +142,7 @@ def parse(arguments: Sequence[str]) -> RunOptions:
 def _parser() -> _Parser:
     parser = _Parser(
         prog="pardnn run",
+        usage="pardnn run [options] script.py [the script's own arguments]",
         description="Trains with an unchanged script on several memory-limited devices.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -149,9 +165,13 @@ def _parser() -> _Parser:
     add("--framework", choices=sorted({*_SUPPORTED, "torch", "mxnet", "jax"}), help="if in doubt")
     add("--margin", type=int, default=30, metavar="N", help="per mille of memory left free (30)")
     add("--threads", type=int, default=1, metavar="N", help="per process; above 1, sums vary (1)")
-    add("--respect-devices", action="store_true", help="the script's own devices are orders")
+    add(
+        "--respect-devices",
+        action="store_true",
+        help="tf.device scopes of the script are orders: GPU:1 is worker 1",
+    )
     add("--measure", action="store_true", help="plan with the limits, do not enforce them")
-    add("script", help="the training script")
+    add("script", nargs="?", help="the training script")
     add("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
     return parser
 
@@ -185,8 +205,6 @@ def _machine(
 def _from_machine_file(path: Path) -> tuple[int, tuple[int | None, ...], tuple[str, ...]]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
-    import pardnn
-
     try:
         devices = json.loads(pardnn.Machine.read(str(path)).text())["devices"]
     except pardnn.Error as error:

@@ -26,7 +26,8 @@ def frameworks_of(script: Path) -> list[str]:
     """The frameworks that ``script`` and the modules of its own folder import, sorted.
 
     Keras counts as what it runs on: the environment variable KERAS_BACKEND, also where the script
-    sets it, else TensorFlow. Raises UsageError where the script cannot be read as Python.
+    sets it, else TensorFlow. Raises UsageError where the script cannot be read, and Python's own
+    SyntaxError or ValueError where it is not Python.
     """
     names, backend = _imports(script)
     found = {FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
@@ -64,7 +65,9 @@ def _parsed(path: Path, main: Path) -> ast.Module | None:
     try:
         return ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError):
-        return None
+        if path != main:
+            return None
+        raise
     except OSError as error:
         if path != main:
             return None

@@ -18,7 +18,7 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
-from pardnn.tensorflow import costs, links, translate
+from pardnn.tensorflow import costs, links, scopes, translate
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
@@ -106,6 +106,9 @@ class CorePlanner:
             table = costs.measure(graph, self._workers, cache.folder("costs"))
         else:
             table = costs.CostTable(regions_of(graph))
+        builder = None
+        if self._options.respect_devices:
+            builder = scopes.builder(scopes.orders_of(graph, list(names.values())))
         step = translate.translate(
             graph,
             capture,
@@ -113,6 +116,7 @@ class CorePlanner:
             granularity=ALLOCATOR_BYTES,
             pins=names,
             fixed=frozenset(request.fixed),
+            builder=builder,
         )
         for number, (device, size) in enumerate(sorted(request.residents.items())):
             if size:

@@ -10,6 +10,10 @@ from typing import Any
 from pardnn.tensorflow.steps import Prediction, Record
 
 _MIB = 1024 * 1024
+_NOTHING = (
+    "pardnn: nothing was planned: the script ran no step of a Keras model, and no @tf.function "
+    "that uses variables; what runs eagerly runs op by op\n"
+)
 
 
 def main_record(records: Sequence[Record]) -> Record | None:
@@ -19,13 +23,13 @@ def main_record(records: Sequence[Record]) -> Record | None:
 
 
 def table(records: Sequence[Record], shared_cores: int | None = None) -> str:
-    """Lines for a terminal about the run's training step; empty if nothing was planned.
+    """Lines for a terminal about the run's training step, or that nothing was planned.
 
     `shared_cores`: how many cores the workers share, if they are fewer than the prediction assumes.
     """
     record = main_record(records)
     if record is None or record.prediction is None:
-        return ""
+        return _NOTHING
     promised = record.prediction
     rows = [["device", "limit MiB", "variables", "predicted peak", "measured peak"]]
     for number, device in enumerate(promised.peaks):

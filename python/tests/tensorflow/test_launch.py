@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from stories import finished, pardnn_run
 
+import pardnn
 from pardnn import launch
 from pardnn.errors import UsageError
 from pardnn.quantities import parse_bytes, show_bytes
@@ -59,8 +60,9 @@ def test_what_stands_behind_the_script_is_the_scripts(script: Path) -> None:
     [
         (["--devices", "2", "none.py"], "none.py: there is no such file; expected a Python script"),
         (["/tmp"], "/tmp: is a folder; expected a Python script"),
-        ([], "the following arguments are required: script, arguments; "
-         "'pardnn run --help' shows what there is"),
+        ([], "a script is missing; 'pardnn run --help' shows what there is"),
+        (["--algorithm", "best", "SCRIPT"], "--algorithm best: no such algorithm; there are "
+         + ", ".join(pardnn.algorithms())),
         (["--device", "2", "x.py"], "unrecognized arguments: --device; "
          "'pardnn run --help' shows what there is"),
         (["--devices", "two", "SCRIPT"], "argument --devices: invalid int value: 'two'; "
@@ -85,6 +87,19 @@ def test_wrong_options_are_one_message_and_status_2(
 ) -> None:
     assert launch.main([a.replace("SCRIPT", str(script)) for a in arguments]) == 2
     assert capsys.readouterr().err == f"pardnn run: {message}\n"
+
+
+def test_ctrl_c_before_the_script_begins_is_one_word(
+    script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pardnn.tensorflow import session
+
+    def interrupted(_: launch.RunOptions) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "run", interrupted)
+    assert launch.main([str(script)]) == 130
+    assert capsys.readouterr().err == "pardnn run: interrupted\n"
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,10 +233,11 @@ def test_a_script_runs_as_python_would_run_it(tmp_path: Path) -> None:
     )
 
 
-def test_a_syntax_error_is_pythons_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--framework", "tensorflow", "--devices", "1"]])
+def test_a_syntax_error_is_pythons_own(options: list[str], tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text("import tensorflow\nif:\n")
-    done = finished(pardnn_run("--framework", "tensorflow", "--devices", "1", script))
+    done = finished(pardnn_run(*options, script))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("SyntaxError: ")
     assert f'  File "{script}", line 2' in done.stderr

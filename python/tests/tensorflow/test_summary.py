@@ -47,8 +47,8 @@ def test_workers_that_share_cores_are_said_to() -> None:
     assert said.endswith("cores of its own; here 2 workers share 1\n")
 
 
-def test_nothing_planned_is_no_table() -> None:
-    assert summary.table([]) == ""
+def test_where_nothing_was_planned_that_is_said() -> None:
+    assert summary.table([]).startswith("pardnn: nothing was planned: the script ran no step of ")
 
 
 def test_the_data_holds_the_main_function_first() -> None:
