@@ -8,42 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
+import features_inside  # noqa: F401  its cases are run too
 import keras
 import numpy as np
 import tensorflow as tf
+from feature_cases import CASES, case, classifier, exactly, numbers
 from keras import layers
-
-CASES: dict[str, Callable[[], Any]] = {}
-
-
-def case(function: Callable[[], Any]) -> Callable[[], Any]:
-    CASES[function.__name__] = function
-    return function
-
-
-def numbers(count: int, width: int = 6) -> tuple[Any, Any]:
-    random = np.random.RandomState(7)
-    return random.rand(count, width).astype("f"), random.randint(0, 3, (count,))
-
-
-def classifier(**options: Any) -> Any:
-    model = keras.Sequential(
-        [keras.Input((6,)), layers.Dense(16, "relu"), layers.Dropout(0.2), layers.Dense(3)]
-    )
-    options.setdefault("optimizer", keras.optimizers.Adam(0.01))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(loss=loss, metrics=["accuracy"], **options)
-    return model
-
-
-def exactly(model: Any) -> list[str]:
-    return [
-        f"{float(np.sum(v.numpy() * np.arange(1, v.numpy().size + 1).reshape(v.shape)))!r}"
-        for v in model.weights
-    ]
 
 
 @case
@@ -277,114 +249,6 @@ def half_precision_with_loss_scaling() -> Any:
         return model.fit(x, y, 8, 2, verbose=0, shuffle=False).history, exactly(model)
     finally:
         keras.mixed_precision.set_global_policy("float32")
-
-
-@case
-def words_looked_up_in_a_table_inside_the_step() -> Any:
-    words = tf.constant([["red"], ["blue"], ["red"], ["green"]])
-    model = keras.Sequential(
-        [
-            keras.Input((1,), dtype="string"),
-            layers.StringLookup(vocabulary=["red", "green"]),
-            layers.Embedding(4, 3),
-            layers.Flatten(),
-            layers.Dense(1),
-        ]
-    )
-    model.compile("adam", "mse")
-    y = tf.constant([[1.0], [2.0], [3.0], [4.0]])
-    data = tf.data.Dataset.from_tensor_slices((words, y)).batch(2)
-    return model.fit(data, epochs=2, verbose=0).history
-
-
-@case
-def python_functions_inside_the_step() -> Any:
-    seen: list[float] = []
-
-    class Halved(layers.Layer):
-        def call(self, x: Any) -> Any:
-            half = tf.numpy_function(lambda a: np.full_like(a, 0.5), [x], tf.float32)
-            squared = tf.py_function(tf.square, [x], tf.float32)
-            half.set_shape(x.shape)
-            squared.set_shape(x.shape)
-            return half * x + squared
-
-        def compute_output_shape(self, shape: Any) -> Any:
-            return shape
-
-    model = keras.Sequential([keras.Input((6,)), layers.Dense(8), Halved(), layers.Dense(1)])
-    optimizer = keras.optimizers.SGD(0.01)
-
-    @tf.function
-    def step(x: Any, number: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(model(x)))
-        grads = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(grads, model.trainable_variables, strict=True))
-        if number % 2 == 0:
-            tf.py_function(lambda value: seen.append(float(value)), [loss], [])
-        tf.print("printed by the step:", loss, output_stream=sys.stdout)
-        return loss
-
-    x, _ = numbers(8)
-    losses = [float(step(tf.constant(x), tf.constant(n))) for n in range(4)]
-    return losses, seen
-
-
-@case
-def a_loop_inside_a_function_that_takes_batches() -> Any:
-    data = tf.data.Dataset.from_tensor_slices(np.arange(12, dtype="f")).batch(4, True)
-    weight = tf.Variable(tf.ones([4]))
-    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, 0.0)
-
-    @tf.function
-    def epoch(batches: Any, number: Any) -> Any:
-        loss = 0.0
-        for _ in tf.range(3):
-            batch = next(batches)
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_sum(tf.square(weight * batch))
-            weight.assign_sub(0.001 * tape.gradient(loss, weight))
-        table.insert([number], [loss])
-        return loss, table.lookup([number])
-
-    results = [epoch(iter(data), tf.constant(n, tf.int64)) for n in range(2)]
-    return [(float(a), float(b[0])) for a, b in results], weight.numpy().tolist()
-
-
-@case
-def branches_that_yield_what_is_known_before() -> Any:
-    def losses(branch: Callable[..., Any]) -> list[float]:
-        weight, count = tf.Variable(tf.ones([40])), tf.Variable(0)
-
-        @tf.function
-        def step(x: Any) -> Any:
-            count.assign_add(1)
-            weight.assign_sub(0.1 * branch(weight, count, x) * weight * x)
-            return tf.reduce_sum(weight)
-
-        return [float(step(tf.range(40.0) / 40.0)) for _ in range(4)]
-
-    def shaped(weight: Any, count: Any, x: Any) -> Any:
-        rows = tf.maximum(tf.size(x), 3)  # known, and used on both sides
-        return tf.cond(
-            rows < 2,
-            lambda: tf.reduce_sum(tf.zeros([rows, 2])),
-            lambda: tf.reduce_sum(tf.ones([rows, 2])) * 0.01,
-        )
-
-    return [
-        losses(lambda w, n, x: tf.cond(n % 2 == 0, lambda: 1.0, lambda: 2.0)),
-        losses(
-            lambda w, n, x: tf.cond(
-                n > 1, lambda: tf.cond(n > 2, lambda: 1.0, lambda: 3.0), lambda: 2.0
-            )
-        ),
-        losses(shaped),
-        losses(
-            lambda w, n, x: tf.switch_case(n % 3, [lambda: 1.0, lambda: w[0] * 3.0, lambda: 0.5])
-        ),
-    ]
 
 
 def main(names: list[str]) -> None:

@@ -18,7 +18,8 @@ FEATURES = HERE / "features.py"
 ORDINARY = HERE.parents[2] / "tests" / "end_to_end" / "tensorflow" / "ordinary.py"
 CASES = [
     node.name
-    for node in ast.parse(FEATURES.read_text()).body
+    for file in (HERE / "features_inside.py", FEATURES)
+    for node in ast.parse(file.read_text()).body
     if isinstance(node, ast.FunctionDef) and node.decorator_list
 ]
 
@@ -46,7 +47,7 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_all_cases_are_here() -> None:
-    assert len(CASES) == 20
+    assert len(CASES) == 22
 
 
 @pytest.mark.parametrize("case", CASES)
