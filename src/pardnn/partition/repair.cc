@@ -30,7 +30,6 @@ struct Candidate {
 struct Move {
   UnitId unit;
   DeviceId from;
-  friend bool operator==(const Move&, const Move&) = default;
 };
 
 class Repair {
