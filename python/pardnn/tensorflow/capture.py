@@ -85,6 +85,26 @@ class Capture:
         """Ids of the captured variables, in order."""
         return [id(c.variable) for c in self.captured if c.variable is not None]
 
+    def without_inputs(self) -> Capture | None:
+        """The side effects that depend on nothing given at a call; None if there are none."""
+        waits = {one.placeholder for one in self.inputs}
+        nodes = passes.in_topological_order(self.graph_def.node)
+        for node in nodes:
+            if any(passes.producer(edge) in waits for edge in node.input):
+                waits.add(node.name)
+        effects = [name for name in self.side_effects if name not in waits]
+        if not effects:
+            return None
+        needed = set(effects)
+        for node in reversed(nodes):
+            if node.name in needed:
+                needed.update(passes.producer(edge) for edge in node.input)
+        graph_def = tf.compat.v1.GraphDef(versions=self.graph_def.versions)
+        graph_def.node.extend(node for node in nodes if node.name in needed)
+        graph_def.library.CopyFrom(self.graph_def.library)
+        captured = [one for one in self.captured if one.placeholder in needed]
+        return Capture(graph_def, [], captured, [], effects, (), self.host & needed)
+
     def pack(self, flat: list[Any]) -> Any:
         """The result as the traced function would have returned it; None is no tensor and stays
         None.

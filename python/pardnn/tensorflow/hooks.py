@@ -94,6 +94,8 @@ def _over_iterator(model: Any, kind: str, execute: Execute) -> Callable[[Any], A
                 batch = next(iterator)
             except (StopIteration, tf.errors.OutOfRangeError):
                 if number == 0:
+                    if model.steps_per_execution == 1 and not model.run_eagerly:
+                        step.without_batch()
                     raise StopIteration from None
                 break
             result = step(batch, spec)
@@ -139,6 +141,8 @@ class _Trace:
     spec: Any
     run: Callable[[list[Any]], list[Any]]
     capture: Capture
+    rest: Callable[[list[Any]], list[Any]] | None = None
+    """Runs what the step does without a batch, once it was asked for."""
 
 
 class KerasStep:
@@ -163,6 +167,22 @@ class KerasStep:
         if trace is None:
             trace = self._by_batch[key] = self._trace(batch, spec)
         return trace.capture.pack(trace.run(tensors))
+
+    def without_batch(self) -> None:
+        """What a step does that finds no batch any more.
+
+        Where a dataset does not say how long it is, Keras begins one more step. TensorFlow runs
+        what does not wait for the batch, before it says that there is none: the optimizer's count
+        of steps and the seeds of dropout move on.
+        """
+        trace = next(reversed(self._traces.values()), None)
+        if trace is None:
+            return
+        if trace.rest is None:
+            part = trace.capture.without_inputs()
+            name = f"{self._model.name} {self._kind} without a batch"
+            trace.rest = self._execute.adopt(name, part, fetch=False) if part else lambda _: []
+        trace.rest([])
 
     def _trace(self, batch: Any, spec: Any) -> _Trace:
         given = tf.nest.map_structure(_spec_of, batch)

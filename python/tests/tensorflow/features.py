@@ -251,6 +251,34 @@ def half_precision_with_loss_scaling() -> Any:
         keras.mixed_precision.set_global_policy("float32")
 
 
+@case
+def datasets_that_do_not_say_how_long_they_are() -> Any:
+    x, y = numbers(20)
+
+    def batches() -> Any:
+        yield from ((x[:8], y[:8]), (x[8:16], y[8:16]), (x[16:], y[16:]))
+
+    class Numbered(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, number: int) -> Any:
+            return x[8 * number : 8 * number + 8], y[8 * number : 8 * number + 8]
+
+    spec = (tf.TensorSpec((None, 6)), tf.TensorSpec((None,), tf.int64))
+    data = tf.data.Dataset.from_generator(batches, output_signature=spec)
+    results = []
+    for steps in (1, 2):
+        model = classifier(steps_per_execution=steps)
+        results.append(model.fit(data, epochs=3, validation_data=data, verbose=0).history)
+        results.append(model.fit(Numbered(), epochs=2, verbose=0, shuffle=False).history)
+        endless = ((x[:8], y[:8]) for _ in range(9))
+        results.append(model.fit(endless, steps_per_epoch=2, epochs=2, verbose=0).history)
+        results.append((model.evaluate(data, verbose=0), int(model.optimizer.iterations)))
+        results.append(model.predict(data, verbose=0).tolist())
+    return results
+
+
 def main(names: list[str]) -> None:
     for name, function in CASES.items():
         if not names or name in names:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from pardnn.errors import Refusal
 from pardnn.tensorflow import compat
 from pardnn.tensorflow.capture import capture_function
-from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.place import StepPlacement, base_graph, place
 
 
 def step_of(weight: Any, table: Any) -> Any:
@@ -140,6 +140,24 @@ def test_a_loop_over_a_dataset_cannot_be_placed_with_its_variables() -> None:
     data = tf.data.Dataset.from_tensors(tf.ones([3]))
     with pytest.raises(Refusal, match="iterate over the dataset outside of the @tf.function"):
         capture_function(epoch.get_concrete_function(data), variables=[weight])
+
+
+def test_what_waits_for_no_input_can_be_run_alone() -> None:
+    count, weight = tf.Variable(0), tf.Variable(1.0)
+
+    def step(x: tf.Tensor) -> None:
+        before = count.read_value()
+        count.assign_add(2)
+        weight.assign_add(tf.cast(before, tf.float32) * x)
+
+    capture = capture_function(step, tf.TensorSpec([]), variables=[count, weight])
+    part = capture.without_inputs()
+    assert part is not None
+    assert [c.variable is count for c in part.captured] == [True]
+    place(part, [], StepPlacement({}))([])
+    assert (int(count), float(weight)) == (2, 1.0)
+    only = capture_function(weight.assign_add, tf.TensorSpec([]), variables=[weight])
+    assert only.without_inputs() is None
 
 
 def test_equal_functions_have_equal_fingerprints_and_others_do_not() -> None:

@@ -47,7 +47,7 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_all_cases_are_here() -> None:
-    assert len(CASES) == 22
+    assert len(CASES) == 23
 
 
 @pytest.mark.parametrize("case", CASES)
