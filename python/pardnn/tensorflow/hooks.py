@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -263,8 +263,8 @@ def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]
     def call(original: Any, function: Any, inputs: list[Any], captured: list[Any]) -> Any:
         if execute.busy or not tf.executing_eagerly() or function.graph.name.startswith(_OURS):
             return original(function, inputs, captured)
-        resources = [t for t in (*inputs, *captured) if t.dtype == tf.resource]
-        if not any(execute.on_worker(t) for t in resources):
+        given = [_is_of_worker(t, execute) for t in inputs]
+        if not any(given) and not any(_is_of_worker(t, execute) for t in captured):
             return original(function, inputs, captured)
         if compat.gradient_may_be_recorded([*inputs, *captured]):
             if function not in adopted:
@@ -275,24 +275,27 @@ def _function_call(execute: Execute) -> Callable[[Any, Any, list[Any], list[Any]
                     function.graph.name,
                 )
             return original(function, inputs, captured)
-        key = tuple(id(t) for t in inputs if t.dtype == tf.resource)
+        # A variable is bound; an iterator is another one at every call.
+        bound = {
+            n: t for n, (t, of_worker) in enumerate(zip(inputs, given, strict=True)) if of_worker
+        }
+        key = tuple(id(t) for t in bound.values())
         known = adopted.setdefault(function, {})
         if key not in known:
-            known[key] = _adopt_function(execute, function, inputs)
-        flat = known[key]([t for t in inputs if t.dtype != tf.resource])
+            known[key] = _adopt_function(execute, function, bound)
+        flat = known[key]([t for n, t in enumerate(inputs) if n not in bound])
         return function.function_type.pack_output(flat)
 
     return call
 
 
+def _is_of_worker(tensor: Any, execute: Execute) -> bool:
+    return tensor.dtype == tf.resource and execute.on_worker(tensor)
+
+
 def _adopt_function(
-    execute: Execute, function: Any, inputs: list[Any]
+    execute: Execute, function: Any, bound: Mapping[int, Any]
 ) -> Callable[[list[Any]], list[Any]]:
-    placeholders = [t.op.name for t in function.inputs]
-    resources = {
-        name: tensor
-        for name, tensor in zip(placeholders, inputs, strict=False)
-        if tensor.dtype == tf.resource
-    }
+    resources = {function.inputs[number].op.name: tensor for number, tensor in bound.items()}
     capture = capture_function(function, variables=execute.variables(), resources=resources)
     return execute.adopt(function.graph.name, capture, fetch=False)
