@@ -61,12 +61,13 @@ def announce_shapes(initial: Callable[[Callable[..., Any], tuple[int, ...], Any]
     return undo
 
 
-def give_handle(variable: Any, device: str) -> None:
+def give_handle(variable: Any, device: str, *, wait: bool = True) -> None:
     """Moves a variable: a new resource on ``device`` with its value, under the same Python object.
 
     The copy goes from worker to worker. The old resource is emptied at once, because a traced
     function may keep its handle alive for ever (TF 2.21: the attribute _handle; Keras keys its
-    optimizers by _unique_id, which stays). Returns when both workers are done.
+    optimizers by _unique_id, which stays). Returns when both workers are done, unless it should
+    not ``wait``: operations on workers are queued.
     """
     from tensorflow.python.ops import resource_variable_ops
 
@@ -81,10 +82,18 @@ def give_handle(variable: Any, device: str) -> None:
     variable._handle = copy._handle
     with tf.init_scope(), tf.device(old.device):
         tf.raw_ops.AssignVariableOp(resource=old, value=tf.zeros([0], variable.dtype))
+    if not wait:
+        return
     # Operations on workers are queued. The next move must not start before this one made room.
     for handle in (copy._handle, old):
         with tf.init_scope(), tf.device(handle.device):
             tf.raw_ops.VariableShape(input=handle).numpy()
+
+
+def finish(device: str) -> None:
+    """Waits until ``device`` has done the operations that were sent to it."""
+    with tf.init_scope(), tf.device(device):
+        tf.identity(tf.zeros([])).numpy()
 
 
 def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str], Any]) -> Undo:

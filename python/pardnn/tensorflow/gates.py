@@ -15,12 +15,15 @@ planned after such a tensor has left waits until it has arrived where it goes.
 All of them lead forwards in planned time, so they cannot deadlock, and while reality keeps to the
 plan nothing waits for them. They cost a small message each, so they are only put where the plan's
 peak of a device depends on timing at all.
+
+A large tensor that has just come is held for a moment by the thread that took it off the network.
+Whether an op can take over its buffer would be luck, so a hold sees to it that none does.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +33,11 @@ import tensorflow as tf
 from pardnn.tensorflow import compat, passes
 
 GATE_PREFIX = "pardnn_gate"
+HOLD_PREFIX = "pardnn_hold"
 ARRIVED_PREFIX = "pardnn_arrived"
+
+# Copies below this may be taken over or not: it makes no difference.
+LEAST_HELD_BYTES = 64 * 1024
 
 # A device whose peak can grow by less than this per mille, whatever the timing, needs no gates.
 _NEGLIGIBLE_PER_MILLE = 10
@@ -52,11 +59,53 @@ class Gate:
     gone: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Hold:
+    """Keeps a copy of `tensor` on `destination` from being taken over by node `reader`: something
+    else reads it until then, and node `next` waits for that.
+    """
+
+    tensor: str
+    destination: str
+    reader: str
+    next: str
+
+
+def holds_of_plan(
+    plan: Any, takers: Mapping[str, Sequence[tuple[str, int]]], large: frozenset[str]
+) -> list[Hold]:
+    """Holds for large copies that an op could take over.
+
+    `takers` are outputs of ops that may take over a tensor, `large` the ops whose order is
+    enforced.
+    """
+    homes = plan.device_of  # made anew each time it is asked for
+    after: dict[str, str] = {}
+    for sequence in plan.sequences.values():
+        line = [key for key in sequence if key in large]
+        after.update(zip(line, line[1:], strict=False))
+    return [
+        Hold(f"{key}:{output}", destination, reader, after[reader])
+        for key, output, destination, *_, size in plan.transfers
+        if output is not None and size >= LEAST_HELD_BYTES
+        for reader, _ in takers.get(f"{key}:{output}", ())
+        if homes[reader] == destination and reader in after
+    ]
+
+
 def of_plan(
-    plan: Any, keys: list[str], duration_ns: Mapping[str, int], large: frozenset[str], least: int
+    plan: Any,
+    keys: list[str],
+    duration_ns: Mapping[str, int],
+    large: frozenset[str],
+    least: int,
+    takers: Collection[str] = (),
 ) -> list[Gate]:
     """Gates for the transfers of at least `least` bytes that could change a device's peak.
 
+    Outputs of `takers` ("key:n") take over the buffer of an input, but for TensorFlow not if they
+    are sent as they are: what is read by a send must be allocated for the network. A gate between
+    the two reads it then.
     `keys` are the graph's op keys by number, `duration_ns` how long each op takes, `large` the ops
     whose order is enforced. Keys and devices are the plan's.
     """
@@ -82,10 +131,10 @@ def of_plan(
     }
     gates = []
     for transfer in timed:
-        before = None
+        before, after = None, None
+        gone: tuple[tuple[str, str], ...] = ()
         if transfer.home in shaky:
             before = lines[transfer.home].first_started(transfer.arrival_ns)
-        after, gone = None, ()
         if transfer.destination in shaky:
             after = lines[transfer.destination].last_finished(transfer.start_ns)
             last_ns = lines[transfer.destination].start_of_last_finished(transfer.start_ns)
@@ -99,6 +148,7 @@ def of_plan(
         or gate.before is not None
         or gate.gone
         or (gate.tensor, gate.destination) in awaited
+        or gate.tensor in takers
     ]
 
 
@@ -113,9 +163,7 @@ class _Timed:
     arrival_ns: int
 
 
-def _gone(
-    leaving: Sequence[_Timed], after_ns: int, until_ns: int
-) -> tuple[tuple[str, str], ...]:
+def _gone(leaving: Sequence[_Timed], after_ns: int, until_ns: int) -> tuple[tuple[str, str], ...]:
     """What of `leaving`, by arrival, arrives after an instant and no later than another.
 
     What arrives before the last finished op began has been waited for by that op.
@@ -152,8 +200,8 @@ class _Line:
         return self._keys[count] if count < len(self._keys) else None
 
 
-def insert(nodes: Iterable[Any], gates: Iterable[Gate]) -> list[Any]:
-    """Placed `nodes` with the gates' nodes and edges; destinations are devices of nodes."""
+def insert(nodes: Iterable[Any], gates: Iterable[Gate], holds: Iterable[Hold] = ()) -> list[Any]:
+    """Placed `nodes` with the nodes and edges of gates and holds, which name devices of nodes."""
     result, gates = list(nodes), list(gates)
     by_name = {node.name: node for node in result}
     arrivals = {
@@ -173,6 +221,13 @@ def insert(nodes: Iterable[Any], gates: Iterable[Gate]) -> list[Any]:
         added.append(_identity(arrived, [opened], gate.destination, kind))
         if gate.before is not None:
             waits.setdefault(gate.before, []).append(f"^{arrived}")
+    for number, hold in enumerate(holds):
+        name, _, output = hold.tensor.partition(":")
+        kind = compat.output_type(by_name[name], int(output))
+        edge = arrivals.get((_edge(hold.tensor), hold.destination), _edge(hold.tensor))
+        held = f"{HOLD_PREFIX}/{number}"
+        added.append(_identity(held, [edge, f"^{hold.reader}"], hold.destination, kind))
+        waits.setdefault(hold.next, []).append(f"^{held}")
     for node in result:
         edges = [arrivals.get((edge, node.device), edge) for edge in node.input]
         edges += waits.get(node.name, [])

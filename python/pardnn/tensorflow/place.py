@@ -17,7 +17,7 @@ import tensorflow as tf
 from pardnn.tensorflow import compat, constants, gates, passes
 from pardnn.tensorflow.branches import branches_of, may_wait
 from pardnn.tensorflow.capture import Capture
-from pardnn.tensorflow.gates import Gate
+from pardnn.tensorflow.gates import Gate, Hold
 
 # Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,
 # and importing would silently rename an op `a/b`.
@@ -38,7 +38,8 @@ class StepPlacement:
 
     Nodes absent from `devices`, and those in `clone`, are copied to every device that reads them.
     `control_edges` are (before, after) pairs that enforce an order. `values` are tensors, by name,
-    whose value is known: they become constants. `gates` keep transfers to the plan's time.
+    whose value is known: they become constants. `gates` keep transfers to the plan's time, `holds`
+    copies from being taken over.
     """
 
     devices: dict[str, str]
@@ -46,6 +47,7 @@ class StepPlacement:
     clone: frozenset[str] = frozenset()
     values: dict[str, Any] = field(default_factory=dict)
     gates: list[Gate] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
 
 
 def base_graph(capture: Capture, batch_shapes: Shapes) -> Any:
@@ -116,7 +118,7 @@ def _placed_nodes(capture: Capture, placement: StepPlacement) -> list[Any]:
                 placed.name = _copy_name(node.name, number)
             passes.set_edges(placed, edges)
             nodes.append(placed)
-    return gates.insert(nodes, placement.gates)
+    return gates.insert(nodes, placement.gates, placement.holds)
 
 
 def _copy_name(name: str, number: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,20 +19,25 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
-from pardnn.tensorflow import costs, links, scopes, translate
+from pardnn.tensorflow import allocator, costs, links, scopes, translate
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
 from pardnn.tensorflow.variables import bytes_of
+from pardnn.tensorflow.worker import FIRST_REGION_BYTES
 
 _LOG = logging.getLogger(__name__)
 
 # What the workers' allocator hands out is a multiple of this.
 ALLOCATOR_BYTES = 256
-# What the allocator loses between tensors of different sizes; measured on the examples.
-_SMALL_GAPS_BYTES = 1 << 20
-_PART_LOST = 8
+# What is set aside of each limit for gaps between tensors, where playing the plan through the
+# allocator's rules does not ask for more: orders of small tensors are not enforced.
+_LEAST_GAPS_BYTES = 256 * 1024
+# How often to plan, the last times with larger gaps, before the best plan is taken as it is.
+_MOST_ROUNDS = 16
+_SEARCH_S = 8.0
+_PART_TO_SPARE = 12
 # Margins that are tried beyond the one asked for, and how much longer a step may get for them.
 _MARGINS_PER_MILLE = (250, 150, 80)
 _SLOWER_PER_MILLE = 30
@@ -127,16 +133,6 @@ class CorePlanner:
                     on=(names[device],),
                     name="variables of other functions",
                 )
-        for number, device in enumerate(names.values()):
-            # A free chunk is handed out whole unless it is twice what is asked for, so tensors of
-            # different sizes leave gaps: 1 MiB or so where all are small, and of the largest ones
-            # about an eighth.
-            step.graph.var(
-                f"pardnn_gaps_{number}",
-                _SMALL_GAPS_BYTES + step.largest_bytes // _PART_LOST,
-                on=(device,),
-                name="gaps between tensors",
-            )
         return step
 
     @functools.cached_property
@@ -192,32 +188,78 @@ class CorePlanner:
                 return pardnn.Plan.read(str(folder / f"{key}.json"), step.graph)
             except pardnn.Error as error:
                 _LOG.info("a remembered plan is not used: %s", error)
-        plan = self._roomiest(step.graph)
+        plan = self._allocatable(step)
         if folder is not None and plan.fits:
             plan.write(str(folder / f"{key}.json"))
         return plan
 
-    def _roomiest(self, graph: Any) -> Any:
-        """A plan that leaves as much of every limit free as costs next to no time.
+    def _allocatable(self, step: Any) -> Any:
+        """A plan that the workers' allocators can keep, gaps between tensors included.
 
-        Real op times differ from costs and an allocator does not use every byte, so where several
-        plans are nearly as fast, the one that is further from the limits is the better one.
+        Plans are played through the allocator's rules. Where none of several works, others are
+        made that leave what is missing alone, and in the end the one that lacks least is taken.
         """
-        least = self._options.margin
-        tightest = self._planned(graph, least)
-        if not tightest.fits:
-            return tightest
-        longest_ns = tightest.step_ns * (1000 + _SLOWER_PER_MILLE) // 1000
-        for margin in sorted((m for m in _MARGINS_PER_MILLE if m > least), reverse=True):
-            plan = self._planned(graph, margin)
-            if plan.fits and plan.step_ns <= longest_ns:
-                return plan
-        return tightest
+        gaps = dict.fromkeys(self._machine.device_names, _LEAST_GAPS_BYTES)
+        regions = self._regions()
+        margins: Sequence[int] = _MARGINS_PER_MILLE
+        # Reality is never quite the plan, and a chunk more or less decides: some room to spare.
+        spare = {device: size - size // _PART_TO_SPARE for device, size in regions.items()}
+        best: tuple[tuple[int, int], Any] | None = None
+        end = time.monotonic() + _SEARCH_S
+        for seed in range(_MOST_ROUNDS):
+            plans = self._plans(graph=step.graph, gaps=gaps, margins=margins, seed=seed)
+            if not plans[0].fits:
+                if best is None:
+                    return plans[0]
+                gaps = {device: size // 2 for device, size in gaps.items()}
+                continue
+            missing = [[allocator.missing(p, step, r) for r in (regions, spare)] for p in plans]
+            lacks = [(sum(now.values()), sum(later.values())) for now, later in missing]
+            least = min(lacks)
+            plan = _roomiest([p for p, lack in zip(plans, lacks, strict=True) if lack == least])
+            if best is None or least < best[0]:
+                best = least, plan
+            if least == (0, 0) or time.monotonic() > end:
+                break
+            lacking = allocator.missing(plan, step, spare)
+            _LOG.info("an allocator would lack %s bytes; planning again", lacking)
+            for device, size in lacking.items():
+                unused = plan.limits[device] - plan.peaks[device]
+                gaps[device] += unused + size + _LEAST_GAPS_BYTES
+            margins = _MARGINS_PER_MILLE[-1:]
+        assert best is not None
+        return best[1]
 
-    def _planned(self, graph: Any, margin: int) -> Any:
-        return pardnn.plan(
-            graph, self._measured_machine, algorithm=self._options.algorithm, margin=margin
-        )
+    def _plans(
+        self, graph: Any, gaps: dict[str, int], margins: Sequence[int], seed: int
+    ) -> list[Any]:
+        """Plans that leave `gaps` alone: one with the margin asked for, those that fit with more.
+
+        Real op times differ from costs and an allocator does not use every byte, so a plan that is
+        further from the limits is the better one where it is nearly as fast.
+        """
+        machine = _with_reserves(self._measured_machine, gaps)
+        least = self._options.margin
+        plans: list[Any] = []
+        for margin in (least, *sorted(m for m in margins if m > least)):
+            plan = pardnn.plan(
+                graph, machine, algorithm=self._options.algorithm, margin=margin, seed=seed
+            )
+            if plans and not plan.fits:
+                break
+            plans.append(plan)
+            if not plan.fits:
+                break
+        return plans
+
+    def _regions(self) -> dict[str, int]:
+        """Bytes that plans may use of the one large region of each worker's allocator."""
+        stated = json.loads(self._machine.text())["devices"]
+        limits = {d["name"]: d["memory"] - d.get("reserve", 0) for d in stated}
+        return {
+            name: limit - limit * self._options.margin // 1000 - FIRST_REGION_BYTES
+            for name, limit in limits.items()
+        }
 
     def _given_plan(self, path: Path, step: Any) -> Any:
         try:
@@ -246,17 +288,35 @@ class CorePlanner:
         device_of = plan.device_of  # made anew each time it is asked for
         for key, variable in step.variable_of.items():
             held[device_of[key]] += bytes_of(variable)
+        peaks = allocator.counted_peaks(plan, step)
         return Prediction(
             algorithm=plan.algorithm,
             limits=dict(zip(self._machine.device_names, self._machine.memory, strict=True)),
             variables=held,
-            peaks=dict(plan.peaks),
-            any_timing_peaks=dict(plan.any_timing_peaks),
+            peaks=peaks,
+            any_timing_peaks={
+                device: peak + peaks[device] - plan.peaks[device]
+                for device, peak in plan.any_timing_peaks.items()
+            },
             step_ns=plan.step_ns,
             bound_ns=plan.bound_ns,
             one_device_ns=one.step_ns,
             bytes_sent=plan.bytes_sent,
         )
+
+
+def _roomiest(plans: Sequence[Any]) -> Any:
+    """The last of `plans`, by margin, that is nearly as fast as the fastest."""
+    longest_ns = min(plan.step_ns for plan in plans) * (1000 + _SLOWER_PER_MILLE) // 1000
+    return [plan for plan in plans if plan.step_ns <= longest_ns][-1]
+
+
+def _with_reserves(machine: pardnn.Machine, sizes: dict[str, int]) -> pardnn.Machine:
+    """The machine with so many more bytes of each device always in use."""
+    stated = json.loads(machine.text())
+    for device in stated["devices"]:
+        device["reserve"] = device.get("reserve", 0) + sizes[device["name"]]
+    return pardnn.Machine.parse(json.dumps(stated))
 
 
 def _as_allocated(machine: pardnn.Machine) -> pardnn.Machine:

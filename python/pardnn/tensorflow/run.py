@@ -157,6 +157,9 @@ class Engine:
         not.
         """
         with self._at_work():
+            # Planning measures ops on worker 0, which resets its peak.
+            self._leave(self._current)
+            self._current = None
             if old is not None and all(v.device == device for v, device in old.planned.variables):
                 old.bind(place)
                 return old
@@ -215,6 +218,8 @@ class Engine:
     def _move(self, assignments: list[tuple[Any, str]], settle: bool) -> None:
         if variables.move(assignments):
             self._moves += 1
+            if settle:
+                variables.compact()
         if settle:
             self._settled.update((id(v), weakref.ref(v)) for v, _ in assignments)
 

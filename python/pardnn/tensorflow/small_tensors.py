@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-# Free chunks to make: bytes of each, and how many. About 1.8 MB with what keeps them apart.
-_PLACES = ((256, 2200), (512, 300), (1024, 150), (4096, 40), (16384, 6))
+# Free chunks to make: bytes of each, and how many. With what keeps them apart they fill the region
+# of 2 MiB that the allocator opens first, which so offers no place to a single larger tensor.
+PLACES = ((256, 2200), (512, 300), (1024, 150), (4096, 40), (16384, 20))
+_REGION_BYTES = 2 << 20
 _WALL_BYTES = 256
 _walls: list[Any] = []
 
@@ -21,13 +23,15 @@ def keep_apart() -> None:
     """Makes the places; once for a process, when its allocator has its regions."""
     import tensorflow as tf
 
-    sizes = [size for bytes_, count in _PLACES for size in [_WALL_BYTES, bytes_] * count]
+    sizes = [size for bytes_, count in PLACES for size in [_WALL_BYTES, bytes_] * count]
+    # What is split must not be in that region itself, so it has one part more and is too large.
+    sizes.append(_REGION_BYTES)
     columns = [
         size // 8 for size in sizes
     ]  # two rows of float32: of one row, parts would be shared
     whole = tf.raw_ops.Empty(shape=[2, sum(columns)], dtype=tf.float32, init=False)
     parts = tf.raw_ops.SplitV(value=whole, size_splits=columns, axis=1, num_split=len(columns))
-    _walls.extend(parts[::2])
+    _walls.extend(parts[:-1:2])
 
 
 def wall_bytes() -> int:

@@ -18,7 +18,7 @@ How nodes are stated:
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -64,8 +64,8 @@ class StepGraph:
     """Keys of ops that hold or read large buffers: those whose order is enforced."""
     added_edges: list[tuple[str, str]] = field(default_factory=list)
     duration_ns: dict[str, int] = field(default_factory=dict)
-    largest_bytes: int = 0
-    """Bytes of the largest tensor that an op makes."""
+    takers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """Tensor ("key:n", n also if 0) -> outputs of ops that may take over its buffer."""
     branches: Branches = field(default_factory=dict)
     """Ops that run only when a branch of a conditional is taken."""
     conditional: frozenset[str] = frozenset()
@@ -131,7 +131,8 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
     ]
     keys = list(step.graph.op_keys)
     always = step.large - step.branches.keys()
-    timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES)
+    takers = {f"{key}:{output}" for found in step.takers.values() for key, output in found}
+    timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES, takers)
     timed = [gate for gate in timed if not _may_not_come(gate.tensor, step)]
     return StepPlacement(
         devices=devices,
@@ -149,6 +150,11 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
                 ),
             )
             for gate in timed
+        ],
+        holds=[
+            replace(hold, destination=device_strings[hold.destination])
+            for hold in gates.holds_of_plan(plan, step.takers, always)
+            if not _may_not_come(hold.tensor, step)
         ],
     )
 
@@ -177,6 +183,7 @@ class _Translation:
         self._buffers: dict[str, str] = {}
         self._list_bytes: dict[str, int] = {}
         self._values: dict[str, Any] = {}
+        self._takers: dict[str, list[tuple[str, int]]] = {}
 
     def run(
         self, builder: Any, pins: Mapping[str, str], fixed: Collection[int] | None = None
@@ -409,6 +416,8 @@ class _Translation:
         if choice is None:
             return size
         taken.add(choice)
+        for name in self._names_of_buffer(op.node.inputs[choice]):
+            self._takers.setdefault(name, []).append((op.node.name, number))
         return f"{size}~{op.index_of[choice]}"
 
     def _taken_over(
@@ -430,6 +439,15 @@ class _Translation:
             if best is None or count < best[0]:
                 best = (count, index)
         return None if best is None else best[1]
+
+    def _names_of_buffer(self, tensor: tf.Tensor) -> Iterator[str]:
+        """`tensor`, and those it is an alias of."""
+        while True:
+            yield str(tensor.name)
+            alias = self._sources(tensor.op)[tensor.value_index].alias
+            if alias is None:
+                return
+            tensor = tensor.op.inputs[alias]
 
     def _owns(self, op: _Op) -> bool:
         """Whether the result of `op` is its own: a read of a variable is not, unless it copies."""
@@ -534,7 +552,7 @@ class _Translation:
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,
             duration_ns={key: op.cost_ns for key, op in self._ops.items()},
-            largest_bytes=max((_own_bytes(op.outputs) for op in self._ops.values()), default=0),
+            takers=self._takers,
             branches=self._branches,
             conditional=frozenset(self._branches)
             | {node.name for node in self._nodes if node.type in compat.SPLITS},
@@ -552,12 +570,6 @@ class _Translation:
         tensors = [*op.node.inputs, *op.node.outputs]
         sizes = [max(self._statics.bytes(t), self._list_bytes.get(t.name, 0)) for t in tensors]
         return max([0, op.workspace, *sizes]) >= LARGE_BYTES
-
-
-def _own_bytes(outputs: list[str | int]) -> int:
-    """Bytes of the largest output that is no alias."""
-    texts = [str(text).rstrip("*").partition("~")[0] for text in outputs]
-    return max((int(text) for text in texts if not text.startswith("=")), default=0)
 
 
 def _reference(tensor: tf.Tensor) -> str:

@@ -24,6 +24,10 @@ from pardnn.tensorflow.cluster import Cluster
 # An initial value this large is computed inside one function, whose intermediate values are
 # overwritten in place; eagerly, each of its operations would hold a copy of its own.
 _LARGE_BYTES = 1 << 20
+# Smaller variables have places of their own on a worker; see small_tensors.
+_SCATTERED_BYTES = 256
+# Of a worker's free memory, the part that variables of others may take for a moment: holes.
+_PART_LENT = 0.9
 # Inside the moves of one variable for another, at most this many steps aside per planned move.
 _DETOURS_PER_MOVE = 2
 
@@ -183,6 +187,35 @@ class Variables:
             moved += 1
         return moved
 
+    def compact(self) -> None:
+        """Leaves the free memory of each worker in one piece.
+
+        Variables that came and went leave holes between those that stay, and the allocator gives a
+        hole whole to any tensor of more than half its size. So one worker after the other is
+        emptied, as far as the others have room for its variables, and filled again, the largest
+        first.
+        """
+        for device in self._devices:
+            here = [v for v in self.live() if v.device == device]
+            here = sorted((v for v in here if bytes_of(v) > _SCATTERED_BYTES), key=bytes_of)
+            free = {d: self.free(i) for i, d in enumerate(self._devices) if d != device}
+            gone = []
+            for variable in reversed(here):
+                other = max(free, key=lambda d: free[d], default=device)
+                if other != device and bytes_of(variable) <= free[other] * _PART_LENT:
+                    compat_state.give_handle(variable, other, wait=False)
+                    free[other] -= bytes_of(variable)
+                    gone.append(variable)
+            self._wait()
+            for variable in gone:
+                compat_state.give_handle(variable, device, wait=False)
+            self._wait()
+
+    def _wait(self) -> None:
+        """Until the workers have done what was asked of them."""
+        for device in self._devices:
+            compat_state.finish(device)
+
     def _move_one(self, variable: tf.Variable, device: str, free: dict[str, float]) -> None:
         source = variable.device
         compat_state.give_handle(variable, device)
@@ -319,6 +352,11 @@ def live_variables() -> list[tf.Variable]:
 def bytes_on(number: int) -> int:
     """Bytes of the variables on worker ``number``."""
     return _current().bytes_on(number)
+
+
+def compact() -> None:
+    """Leaves each worker's free memory in one piece; see ``Variables.compact``."""
+    _current().compact()
 
 
 def move(assignments: Iterable[tuple[tf.Variable, str]]) -> int:

@@ -50,6 +50,60 @@ def test_small_transfers_and_peaks_that_no_timing_changes_need_none() -> None:
     assert gates.of_plan(alone, keys, costs, frozenset(PLACE), 0) == []
 
 
+def test_a_copy_waits_until_what_its_receiver_sends_away_has_gone() -> None:
+    # d1 makes p (until 40) and sends it: 1 us, there at 1040. a is ready at 5000 and comes after
+    # that, when d1 has finished nothing but p.
+    text = """pdg 1
+    op a A 5000 > 1000000
+    op p P 40 > 1000000
+    op s S 10 < p > 8
+    op r R 10 < a > 1000000
+    """.replace("    ", "")
+    place = {"a": "d0", "s": "d0", "p": "d1", "r": "d1"}
+    plan = pardnn.simulate(
+        pardnn.Graph.parse(text),
+        pardnn.Machine.uniform(devices=2, memory=10**9, bandwidth=10**12),
+        placement=place,
+        order={"d0": ["a", "s"], "d1": ["p", "r"]},
+    )
+    costs = {"a": 5000, "p": 40, "s": 10, "r": 10}
+    keys = list(pardnn.Graph.parse(text).op_keys)
+    found = {g.tensor: g for g in gates.of_plan(plan, keys, costs, frozenset(place), 1000)}
+    assert found["a:0"] == Gate("a:0", "d1", "p", None, (("p:0", "d0"),))
+    nodes = [node("a", "X"), node("p", "Y"), node("s", "X", "p"), node("r", "Y", "a")]
+    placed = [
+        Gate("a:0", "Y", "p", None, (("p:0", "X"),)),
+        Gate("p:0", "X", None, None),
+    ]
+    made = {n.name: n for n in gates.insert(nodes, placed)}
+    assert list(made["pardnn_gate/0"].input) == ["a", "^p", "^pardnn_arrived/1"]
+
+
+def test_what_takes_over_a_buffer_is_not_read_by_a_send() -> None:
+    # Nothing depends on timing: d0 does nothing after a, and d1 nothing before r.
+    text = "pdg 1\nop a A 100 > 1000000\nop r R 10 < a > 8\n"
+    plan = pardnn.simulate(
+        pardnn.Graph.parse(text),
+        pardnn.Machine.uniform(devices=2, memory=10**9, bandwidth=10**12),
+        placement={"a": "d0", "r": "d1"},
+    )
+    costs = {"a": 100, "r": 10}
+    assert gates.of_plan(plan, ["a", "r"], costs, frozenset("ar"), 1000) == []
+    found = gates.of_plan(plan, ["a", "r"], costs, frozenset("ar"), 1000, {"a:0"})
+    assert [gate.tensor for gate in found] == ["a:0"]
+
+
+def test_a_hold_reads_a_copy_until_its_reader_is_done() -> None:
+    plan, _, _ = simulated()
+    # r reads the copy of a on d1 and could take it over, but nothing comes after r there.
+    assert gates.holds_of_plan(plan, {"a:0": [("r", 0)]}, frozenset(PLACE)) == []
+    nodes = [node("a", "X"), node("r", "Y", "a"), node("next", "Y")]
+    made = {n.name: n for n in gates.insert(nodes, [], [gates.Hold("a:0", "Y", "r", "next")])}
+    assert list(made["pardnn_hold/0"].input) == ["a", "^r"]
+    assert made["pardnn_hold/0"].device == "Y"
+    assert list(made["next"].input) == ["^pardnn_hold/0"]
+
+
 def node(name: str, device: str, *edges: str) -> Any:
     made = tf.compat.v1.NodeDef(name=name, op="Relu", device=device, input=edges)
     made.attr["T"].type = tf.float32.as_datatype_enum

@@ -1,4 +1,9 @@
-"""Measured peaks of workers without a limit stay by what the plan says, in a real training run."""
+"""Measured peaks of workers without a limit stay by what the plan says, in a real training run.
+
+A tensor that has come from another worker is now and then held some ops longer than planned, by the
+thread that received it; see docs/tensorflow.md. The examples here are so small that one such tensor
+(4 MiB of a dense layer, 1 MiB of the transformer) is more than 3 % of a worker's peak.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,11 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("script", "devices", "memory"),
-    [("transformer_dropout.py", 3, "52MiB"), ("dense_classifier.py", 2, "36MiB")],
+    ("script", "devices", "memory", "tensor_mib"),
+    [("transformer_dropout.py", 3, "52MiB", 1), ("dense_classifier.py", 2, "36MiB", 4)],
 )
 def test_workers_hold_what_the_plan_says(
-    script: str, devices: int, memory: str, tmp_path: Path
+    script: str, devices: int, memory: str, tensor_mib: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "run.json"
     program = [sys.executable, "-m", "pardnn.launch", "--devices", str(devices)]
@@ -32,5 +37,5 @@ def test_workers_hold_what_the_plan_says(
     pairs = list(zip(trained["predicted_peak_bytes"], trained["measured_peak_bytes"], strict=True))
     assert len(pairs) == devices
     for predicted, measured in pairs:
-        assert measured <= predicted * 1.05
+        assert measured <= predicted * 1.03 + tensor_mib * 2**20
         assert predicted <= measured * 1.10
