@@ -33,6 +33,8 @@ _FORMAT = 1
 # Ops that read and write less than this in all are one class per type.
 _SMALL_BYTES = 16 * 1024
 _VALUE_BYTES = 4096
+# Free on a worker, but in small pieces: see small_tensors.
+_SMALL_PLACES_BYTES = 2 << 20
 _ASK_SECONDS = 5.0
 _ALL_SECONDS = 20.0
 _FREE = frozenset({"Placeholder", "Const", "NoOp"})
@@ -142,7 +144,7 @@ def _measure(
     while missing and left > 0:
         now, missing = missing[:64], missing[64:]
         limit = workers.limits[0]
-        room = None if limit is None else limit - workers.memory(0)["current"]
+        room = None if limit is None else limit - workers.memory(0)["current"] - _SMALL_PLACES_BYTES
         request = {
             "ops": [wanted[key] for key in now],
             "seconds": min(left, _ASK_SECONDS),

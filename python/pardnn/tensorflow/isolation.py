@@ -20,14 +20,17 @@ from pardnn.tensorflow import compat
 _ENOUGH_NS = 20_000_000
 _MOST_RUNS = 6
 _CHAIN = 200
+# So little is free on every worker; its allocator lets an op that is refused memory wait for ten
+# seconds, in which the worker answers nobody.
+_ALWAYS_BYTES = 16 * 1024
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
     """Time and workspace of each op in `request["ops"]`, in order.
 
     An op is {node: base64 of a NodeDef, inputs: [[dtype, shape, base64 of the value or null]],
-    outputs: n}. No op is started after `request["seconds"]`, and none that needs more than
-    `request["memory_bytes"]` (null: no limit). The answer is {seconds, ops: [{ns, workspace} or
+    outputs: n, bytes: of inputs and outputs}. No op is started after `request["seconds"]`, and none
+    that needs more than `request["memory_bytes"]` (null: no limit). The answer is {seconds, ops: [{ns, workspace} or
     {error}]}, an error with `late` for an op not tried; times include the start of an op, see
     `floors`.
     """
@@ -39,11 +42,20 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     for op in request["ops"]:
         if time.monotonic() > deadline:
             answers.append({"error": "no time left", "late": True})
-        elif limit is not None and inputs.bytes_of(op) * 3 > limit:
+        elif limit is not None and _need_bytes(op, inputs) > max(limit, _ALWAYS_BYTES):
             answers.append({"error": "no room on the worker", "late": True, "room": True})
         else:
+            if limit is not None and _need_bytes(op, inputs) + inputs.held_bytes() > limit:
+                inputs.clear()
             answers.append(_measured(op, inputs))
     return {"seconds": time.monotonic() - start, "ops": answers}
+
+
+def _need_bytes(op: dict[str, Any], inputs: _Inputs) -> int:
+    """Memory that must be free for an op: making its inputs takes some, its results do, and not all
+    that is free is in one piece.
+    """
+    return max(inputs.bytes_of(op) * 3, int(op["bytes"]) * 3 // 2)
 
 
 def floors(request: dict[str, Any]) -> dict[str, int]:
@@ -104,6 +116,14 @@ class _Inputs:
             int(np.prod(shape, dtype=np.int64)) * tf.as_dtype(dtype).size
             for dtype, shape, _ in op["inputs"]
         )
+
+    def held_bytes(self) -> int:
+        """Bytes of the inputs kept."""
+        return sum(t.shape.num_elements() * t.dtype.size for t in self._known.values())
+
+    def clear(self) -> None:
+        """Keep none any more."""
+        self._known.clear()
 
     def get(self, dtype: int, shape: list[int], value: str | None) -> tf.Tensor:
         key = (dtype, tuple(shape), value)
