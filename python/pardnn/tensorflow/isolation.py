@@ -30,9 +30,9 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
 
     An op is {node: base64 of a NodeDef, inputs: [[dtype, shape, base64 of the value or null]],
     outputs: n, bytes: of inputs and outputs}. No op is started after `request["seconds"]`, and none
-    that needs more than `request["memory_bytes"]` (null: no limit). The answer is {seconds, ops: [{ns, workspace} or
-    {error}]}, an error with `late` for an op not tried; times include the start of an op, see
-    `floors`.
+    that needs more than `request["memory_bytes"]` (null: no limit). The answer is {seconds, ops:
+    [{ns, workspace} or {error}]}, an error with `late` for an op not tried; times include the start
+    of an op, see `floors`.
     """
     start = time.monotonic()
     deadline = start + float(request["seconds"])
