@@ -30,7 +30,6 @@ FIRST_REGION_BYTES = 2 * MIB
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _SIGNED_UP_LATE = 3
-_EXECUTOR_THREAD = "tf_Compute"
 
 
 def main(arguments: list[str]) -> int:
@@ -124,7 +123,6 @@ class Worker:
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         _preallocate(self._configuration["preallocate"])
         server = _server(self._configuration["task"], threads)
-        _let_messages_finish()
         self._port = int(server.target.rpartition(":")[2])
         if self._configuration["loopback"]:
             loopback.accept_only_loopback(self._port)
@@ -150,23 +148,6 @@ def _server(task: int, threads: int) -> Any:
             intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
         ),
     )
-
-
-def _let_messages_finish() -> None:
-    """Keeps threads that run ops from pushing aside the thread that wakes them.
-
-    A thread that takes a tensor off the network wakes the executor and only then lets its own hold
-    on the tensor go. Pushed aside between the two, it keeps the tensor alive through several ops.
-    Threads that are scheduled as batch work preempt nobody when they are woken. Only Linux.
-    """
-    if sys.platform != "linux":
-        return
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            if (task / "comm").read_text().strip() == _EXECUTOR_THREAD:
-                os.sched_setscheduler(int(task.name), os.SCHED_BATCH, os.sched_param(0))
-        except OSError as error:
-            print(f"threads keep their scheduling: {error}", file=sys.stderr)
 
 
 def _address(given: str | list[Any]) -> control.Address:
