@@ -88,7 +88,10 @@ def test_the_installed_program_plans_a_graph(environment: Path, tmp_path: Path) 
     machine = ("--devices", "2", "--memory", "1GiB", "--bandwidth", "10GB/s")
     run(environment / "pardnn", "plan", "g.pdg", *machine, "-o", "plan.json", cwd=tmp_path)
     run(environment / "pardnn", "check", "g.pdg", "plan.json", cwd=tmp_path)
-    script = "import pardnn; g = pardnn.Graph.read('g.pdg'); print(pardnn.Plan.read('plan.json', g).fits)"
+    script = (
+        "import pardnn; graph = pardnn.Graph.read('g.pdg'); "
+        "print(pardnn.Plan.read('plan.json', graph).fits)"
+    )
     assert run(environment / "python", "-c", script, cwd=tmp_path).strip() == "True"
 
 
