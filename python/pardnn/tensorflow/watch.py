@@ -28,7 +28,7 @@ _ASLEEP_S = 3.0
 
 # What a signal is most likely to mean. oneDNN's kernels do not pass an allocator's refusal on.
 _NO_MEMORY = (
-    " (a convolution that is refused memory ends its process like this: give more --memory, "
+    " (a kernel that is refused room to work in ends its process like this: give more --memory, "
     "or leave more of it free, as --margin 150 does)"
 )
 _HINTS = {

@@ -67,9 +67,7 @@ def test_no_enforced_order_skips_what_runs_in_either_case(
 ) -> None:
     monkeypatch.setattr(gates, "_NEGLIGIBLE_PER_MILLE", -1001)  # every large transfer gets gates
     ordinary, placed = Model(), Model()
-    capture = capture_function(
-        placed.step, tf.TensorSpec([None, SIDE]), variables=placed.variables
-    )
+    capture = capture_function(placed.step, tf.TensorSpec([None, SIDE]), variables=placed.variables)
     graph = base_graph(capture, [[SIDE, SIDE]])
     step = translate(graph, capture, CostTable(regions_of(graph)), granularity=256)
     plan = random_plan(step, seed)

@@ -45,7 +45,7 @@ ALL = [
     Example("lstm", ("--units", "256", "--layers", "4")),
     Example("transformer_dropout", ("--layers", "3")),
     Example("recommender_embeddings", ("--rows", "50000")),
-    Example("gan_two_optimizers", ("--width", "512")),
+    Example("gan_two_optimizers", ("--width", "512"), shares=(0.75, 0.75, 0.75)),
     Example("multi_input_output", ("--vocabulary", "16000")),
     Example("shared_weights", ("--width", "1024")),
     Example("tf_function_loop", ("--width", "1024"), shares=(0.7, 0.5, 0.4)),
@@ -134,8 +134,8 @@ def test_a_model_whose_variables_fit_one_worker_but_whose_activations_do_not(
 def test_a_model_that_chunks_of_equal_work_cannot_place(
     ordinary_run: Callable[..., ordinary.OrdinaryRun], pardnn_run: Callable[..., PlacedRun]
 ) -> None:
-    example = Example("dense_classifier", ("--batch", "16"))
-    limits = [40, 40]
+    example = Example("dense_classifier", ("--batch", "16", "--layers", "10", "--width", "512"))
+    limits = [24, 24]
     reference = ordinary_run(example.script, example.args, peak=True)
     assert reference.peak_bytes is not None
     assert max(limits) * MIB < reference.peak_bytes
