@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import math
 import os
 import shutil
 import socket
@@ -31,7 +32,7 @@ from pardnn.tensorflow.processes import (
     WorkerOptions,
 )
 from pardnn.tensorflow.watch import Watch
-from pardnn.tensorflow.worker import MIB
+from pardnn.tensorflow.worker import FIRST_REGION_BYTES, MIB
 
 LEAST_MEMORY_BYTES = 16 * MIB
 PROCESS_BYTES = 600 * MIB  # what a worker needs besides its tensors: TensorFlow itself
@@ -45,6 +46,9 @@ _STALE_S = 24 * 3600.0
 _FOLDER_PREFIX = "pardnn-workers-"
 
 _LOG = logging.getLogger(__name__)
+
+# Numbers that the chief or the runtime keep on a worker come to this, seldom more.
+_SMALL_TENSORS_BYTES = 4096
 
 
 class ClusterError(UsageError):
@@ -202,6 +206,18 @@ class Cluster:
         """Bytes of tensors and variables on worker ``number``: ``current``, and ``peak`` since
         ``reset_peak``. The allocator counts in chunks of 256 bytes."""
         return dict(self._ask(number, {"do": "memory"}))
+
+    def room(self, number: int) -> float:
+        """Bytes worker ``number`` can still hand out to large tensors; infinite without a limit.
+
+        The region that its allocator opens first has places for small tensors only, and at least
+        a few of those are there.
+        """
+        limit = self.limits[number]
+        if limit is None:
+            return math.inf
+        large = max(0, self.memory(number)["current"] - _SMALL_TENSORS_BYTES)
+        return limit - FIRST_REGION_BYTES - large
 
     def reset_peak(self, number: int) -> None:
         """Starts a new measurement of the peak."""

@@ -61,13 +61,12 @@ def announce_shapes(initial: Callable[[Callable[..., Any], tuple[int, ...], Any]
     return undo
 
 
-def give_handle(variable: Any, device: str, *, wait: bool = True) -> None:
+def give_handle(variable: Any, device: str) -> None:
     """Moves a variable: a new resource on ``device`` with its value, under the same Python object.
 
     The copy goes from worker to worker. The old resource is emptied at once, because a traced
     function may keep its handle alive for ever (TF 2.21: the attribute _handle; Keras keys its
-    optimizers by _unique_id, which stays). Returns when both workers are done, unless it should
-    not ``wait``: operations on workers are queued.
+    optimizers by _unique_id, which stays). Returns when both workers are done.
     """
     from tensorflow.python.ops import resource_variable_ops
 
@@ -82,8 +81,6 @@ def give_handle(variable: Any, device: str, *, wait: bool = True) -> None:
     variable._handle = copy._handle
     with tf.init_scope(), tf.device(old.device):
         tf.raw_ops.AssignVariableOp(resource=old, value=tf.zeros([0], variable.dtype))
-    if not wait:
-        return
     # Operations on workers are queued. The next move must not start before this one made room.
     for handle in (copy._handle, old):
         with tf.init_scope(), tf.device(handle.device):

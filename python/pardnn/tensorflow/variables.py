@@ -26,8 +26,9 @@ from pardnn.tensorflow.cluster import Cluster
 _LARGE_BYTES = 1 << 20
 # Smaller variables have places of their own on a worker; see small_tensors.
 _SCATTERED_BYTES = 256
-# Of a worker's free memory, the part that variables of others may take for a moment: holes.
-_PART_LENT = 0.9
+# Of a worker's free memory, the most that one variable of another may take for a moment: the free
+# bytes may be in several pieces.
+_PART_LENT = 0.5
 # Inside the moves of one variable for another, at most this many steps aside per planned move.
 _DETOURS_PER_MOVE = 2
 
@@ -88,8 +89,7 @@ class Variables:
         limit = self._cluster.limits[number]
         if limit is None:
             return math.inf
-        held = max(self.bytes_on(number), self._cluster.memory(number)["current"])
-        return limit - held
+        return min(limit - self.bytes_on(number), self._cluster.room(number))
 
     # --- creation ---------------------------------------------------------------------------------
 
@@ -198,33 +198,26 @@ class Variables:
         for device in self._devices:
             here = [v for v in self.live() if v.device == device]
             here = sorted((v for v in here if bytes_of(v) > _SCATTERED_BYTES), key=bytes_of)
-            free = {d: self.free(i) for i, d in enumerate(self._devices) if d != device}
+            free = {d: self.free(i) for i, d in enumerate(self._devices)}
+            others = [d for d in self._devices if d != device]
             gone = []
             for variable in reversed(here):
-                other = max(free, key=lambda d: free[d], default=device)
+                other = max(others, key=lambda d: free[d], default=device)
+                # One at a time: what arrives at a worker that has no room for it ends the worker.
                 if other != device and bytes_of(variable) <= free[other] * _PART_LENT:
-                    compat_state.give_handle(variable, other, wait=False)
-                    free[other] -= bytes_of(variable)
+                    self._move_one(variable, other, free)
                     gone.append(variable)
-            self._wait()
             for variable in gone:
-                compat_state.give_handle(variable, device, wait=False)
-            self._wait()
-
-    def _wait(self) -> None:
-        """Until the workers have done what was asked of them."""
-        for device in self._devices:
-            compat_state.finish(device)
+                self._move_one(variable, device, free)
 
     def _move_one(self, variable: tf.Variable, device: str, free: dict[str, float]) -> None:
         source = variable.device
         compat_state.give_handle(variable, device)
         _LOG.debug("moved %s from %s to %s", variable.name, source, device)
         for number, name in enumerate(self._devices):
-            limit = self._cluster.limits[number]
-            if limit is not None and name in (source, device):
+            if name in (source, device):
                 # Asked, not counted: the allocator gives some variables more than they need.
-                free[name] = limit - self._cluster.memory(number)["current"]
+                free[name] = self._cluster.room(number)
 
 
 def _free(free: dict[str, float], device: str) -> float:

@@ -47,4 +47,5 @@ def test_what_keeps_small_tensors_apart_is_not_counted(found: dict[str, Any]) ->
 
 def test_small_tensors_do_not_spoil_the_places_of_large_ones(found: dict[str, Any]) -> None:
     # A hundred scalars of 256 bytes each and eight tensors of 128 KiB, without a gap.
-    assert found["with_small"] - found["halves"] <= 2 * 256 * found["scalars"]
+    # Waiting until they are there leaves a number or two more.
+    assert found["with_small"] - found["halves"] <= 2 * 256 * (found["scalars"] + 2)

@@ -125,9 +125,10 @@ class _Workers:
         self.limits: list[int | None] = list(limits.values())
         self._made = made
 
-    def memory(self, number: int) -> dict[str, int]:
-        device = self.device_strings[number]
-        return {"current": sum(v.size for v in self._made if v.device == device)}
+    def room(self, number: int) -> float:
+        limit, device = self.limits[number], self.device_strings[number]
+        held = sum(v.size for v in self._made if v.device == device)
+        return math.inf if limit is None else limit - held
 
 
 @pytest.fixture
@@ -167,6 +168,42 @@ def test_a_swap_without_any_room_is_refused_with_the_bytes(paper: Any) -> None:
     x, y = _Variable("x", 8, "a"), _Variable("y", 8, "b")
     with pytest.raises(NotEnoughMemory, match="2 variables cannot be brought.* room for 2;"):
         paper({"a": 10, "b": 10, "c": 7}, [x, y]).move([(x, "b"), (y, "a")])
+
+
+def test_variables_leave_a_worker_and_come_back_the_largest_first(
+    paper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, z = _Variable("x", 300, "a"), _Variable("y", 500, "a"), _Variable("z", 400, "a")
+    found = paper({"a": 1400, "b": 10_000}, [x, y, z])
+    came: list[str] = []
+    give = variables.compat_state.give_handle
+
+    def note(variable: Any, device: str) -> None:
+        give(variable, device)
+        came.extend([variable.name] if device == "a" else [])
+
+    monkeypatch.setattr(variables.compat_state, "give_handle", note)
+    found.compact()
+    assert came == ["y", "z", "x"]
+    assert {v.device for v in (x, y, z)} == {"a"}
+
+
+def test_only_what_has_plenty_of_room_elsewhere_leaves_a_worker(
+    paper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # b has 1000 bytes left, of which half may be lent at once; then 500 are left, of which 250 may.
+    x, y = _Variable("x", 500, "a"), _Variable("y", 300, "a")
+    found = paper({"a": 900, "b": 1000}, [x, y])
+    went: list[str] = []
+    give = variables.compat_state.give_handle
+
+    def note(variable: Any, device: str) -> None:
+        give(variable, device)
+        went.extend([variable.name] if device == "b" else [])
+
+    monkeypatch.setattr(variables.compat_state, "give_handle", note)
+    found.compact()
+    assert went == ["x"]
 
 
 def test_what_is_in_place_stays(paper: Any) -> None:
