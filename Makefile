@@ -114,7 +114,7 @@ run-tensorflow: python-tensorflow
 run-tensorflow-long: python-tensorflow
 	$(in_tensorflow) tensorflow-long pytest -m long $(tensorflow_tests)
 
-.PHONY: golden stress sanitize bench-speed demo
+.PHONY: golden stress sanitize bench-speed bench-fidelity bench-overhead demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
@@ -135,6 +135,13 @@ bench-speed: $(VENV)/.packages  ## CPU seconds of the planner on large graphs
 	cmake --preset release -DPARDNN_BENCH=ON --log-level=WARNING
 	cmake --build --preset release --parallel $(JOBS) --target pardnn_bench
 	python bench/speed/run.py build/release/pardnn_bench --json-out build/bench-speed.json
+
+bench-fidelity: python-tensorflow  ## predicted against measured peaks and steps of the examples
+	$(TF_VENV)/bin/python bench/fidelity/run.py --json-out build/bench-fidelity.json
+
+bench-overhead: python-tensorflow  ## one worker against an ordinary run: the step, and the start
+	$(TF_VENV)/bin/python bench/overhead/run.py step --json-out build/bench-step.json
+	$(TF_VENV)/bin/python bench/overhead/run.py start --json-out build/bench-start.json
 
 demo: python-tensorflow  ## a model that does not fit one memory-limited worker trains over several
 	PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" python tools/demo.py

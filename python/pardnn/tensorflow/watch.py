@@ -26,10 +26,11 @@ LAST_GRACE_S = 2.0
 # The chief itself was stopped (Ctrl-Z) or the machine slept if a wait took this much too long.
 _ASLEEP_S = 3.0
 
-# What a signal is most likely to mean. oneDNN's kernels do not pass an allocator's refusal on.
+# What a signal is most likely to mean. What receives a tensor (TensorResponse) uses the memory it
+# was refused, and oneDNN's kernels do not pass an allocator's refusal on.
 _NO_MEMORY = (
-    " (a kernel that is refused room to work in ends its process like this: give more --memory, "
-    "or leave more of it free, as --margin 150 does)"
+    " (a worker ends like this where a tensor that comes from another, or a kernel at work, is "
+    "refused memory: give more --memory, or leave more of it free, as --margin 150 does)"
 )
 _HINTS = {
     "SIGKILL": " (if nobody did that, the system was out of memory: see dmesg)",

@@ -214,8 +214,8 @@ def test_a_silent_worker_is_ended_and_a_chief_that_hangs_is_told_to_leave() -> N
     ("by", "hint"),
     [
         ("9 (SIGKILL)", "the system was out of memory"),
-        ("6 (SIGABRT)", "a kernel that is refused room to work in"),
-        ("11 (SIGSEGV)", "a kernel that is refused room to work in"),
+        ("6 (SIGABRT)", "a tensor that comes from another"),
+        ("11 (SIGSEGV)", "a tensor that comes from another"),
     ],
 )
 def test_a_death_is_said_with_what_it_most_likely_means(by: str, hint: str) -> None:
