@@ -87,12 +87,6 @@ def give_handle(variable: Any, device: str) -> None:
             tf.raw_ops.VariableShape(input=handle).numpy()
 
 
-def finish(device: str) -> None:
-    """Waits until ``device`` has done the operations that were sent to it."""
-    with tf.init_scope(), tf.device(device):
-        tf.identity(tf.zeros([])).numpy()
-
-
 def store_through(put: Callable[[Any, str, Any], bool], get: Callable[[Any, str], Any]) -> Undo:
     """Hooks the tensors of Keras's HDF5 files.
 

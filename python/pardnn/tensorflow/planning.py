@@ -20,6 +20,7 @@ from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
 from pardnn.tensorflow import allocator, costs, links, scopes, translate
+from pardnn.tensorflow.allocator import GRAIN_BYTES
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
@@ -29,8 +30,6 @@ from pardnn.tensorflow.worker import FIRST_REGION_BYTES
 
 _LOG = logging.getLogger(__name__)
 
-# What the workers' allocator hands out is a multiple of this.
-ALLOCATOR_BYTES = 256
 # What is set aside of each limit for gaps between tensors, where playing the plan through the
 # allocator's rules does not ask for more: orders of small tensors are not enforced.
 _LEAST_GAPS_BYTES = 256 * 1024
@@ -119,7 +118,7 @@ class CorePlanner:
             graph,
             capture,
             table,
-            granularity=ALLOCATOR_BYTES,
+            granularity=GRAIN_BYTES,
             pins=names,
             fixed=frozenset(request.fixed),
             builder=builder,
@@ -171,7 +170,7 @@ class CorePlanner:
             devices=self._options.devices,
             memory=[everything if limit is None else limit for limit in limits],
             kind="cpu",
-            granularity=ALLOCATOR_BYTES,
+            granularity=GRAIN_BYTES,
             **rates,
         )
 
@@ -216,12 +215,13 @@ class CorePlanner:
             missing = [[allocator.missing(p, step, r) for r in (regions, spare)] for p in plans]
             lacks = [(sum(now.values()), sum(later.values())) for now, later in missing]
             least = min(lacks)
-            plan = _roomiest([p for p, lack in zip(plans, lacks, strict=True) if lack == least])
+            chosen = [n for n, lack in enumerate(lacks) if lack == least]
+            plan = _roomiest([plans[n] for n in chosen])
+            lacking = missing[plans.index(plan)][1]
             if best is None or least < best[0]:
                 best = least, plan
             if least == (0, 0) or time.monotonic() > end:
                 break
-            lacking = allocator.missing(plan, step, spare)
             _LOG.info("an allocator would lack %s bytes; planning again", lacking)
             for device, size in lacking.items():
                 unused = plan.limits[device] - plan.peaks[device]
@@ -322,9 +322,9 @@ def _with_reserves(machine: pardnn.Machine, sizes: dict[str, int]) -> pardnn.Mac
 def _as_allocated(machine: pardnn.Machine) -> pardnn.Machine:
     """The machine with buffers rounded at least as TensorFlow's allocator rounds them."""
     stated = json.loads(machine.text())
-    if stated.get("granularity", 1) % ALLOCATOR_BYTES == 0:
+    if stated.get("granularity", 1) % GRAIN_BYTES == 0:
         return machine
-    return pardnn.Machine.parse(json.dumps({**stated, "granularity": ALLOCATOR_BYTES}))
+    return pardnn.Machine.parse(json.dumps({**stated, "granularity": GRAIN_BYTES}))
 
 
 def _disagreement(name: str, graph: Any, plan: Any, problems: list[str]) -> str:

@@ -170,21 +170,27 @@ def test_a_swap_without_any_room_is_refused_with_the_bytes(paper: Any) -> None:
         paper({"a": 10, "b": 10, "c": 7}, [x, y]).move([(x, "b"), (y, "a")])
 
 
+def noted_moves(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """(variable, device) of every move from now on."""
+    moves: list[tuple[str, str]] = []
+    give = variables.compat_state.give_handle
+
+    def note(variable: Any, device: str) -> None:
+        give(variable, device)
+        moves.append((variable.name, device))
+
+    monkeypatch.setattr(variables.compat_state, "give_handle", note)
+    return moves
+
+
 def test_variables_leave_a_worker_and_come_back_the_largest_first(
     paper: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y, z = _Variable("x", 300, "a"), _Variable("y", 500, "a"), _Variable("z", 400, "a")
     found = paper({"a": 1400, "b": 10_000}, [x, y, z])
-    came: list[str] = []
-    give = variables.compat_state.give_handle
-
-    def note(variable: Any, device: str) -> None:
-        give(variable, device)
-        came.extend([variable.name] if device == "a" else [])
-
-    monkeypatch.setattr(variables.compat_state, "give_handle", note)
+    moves = noted_moves(monkeypatch)
     found.compact()
-    assert came == ["y", "z", "x"]
+    assert [name for name, device in moves if device == "a"] == ["y", "z", "x"]
     assert {v.device for v in (x, y, z)} == {"a"}
 
 
@@ -194,16 +200,9 @@ def test_only_what_has_plenty_of_room_elsewhere_leaves_a_worker(
     # b has 1000 bytes left, of which half may be lent at once; then 500 are left, of which 250 may.
     x, y = _Variable("x", 500, "a"), _Variable("y", 300, "a")
     found = paper({"a": 900, "b": 1000}, [x, y])
-    went: list[str] = []
-    give = variables.compat_state.give_handle
-
-    def note(variable: Any, device: str) -> None:
-        give(variable, device)
-        went.extend([variable.name] if device == "b" else [])
-
-    monkeypatch.setattr(variables.compat_state, "give_handle", note)
+    moves = noted_moves(monkeypatch)
     found.compact()
-    assert went == ["x"]
+    assert [name for name, device in moves if device == "b"] == ["x"]
 
 
 def test_what_is_in_place_stays(paper: Any) -> None:
