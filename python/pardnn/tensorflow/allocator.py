@@ -41,6 +41,11 @@ class Played:
     region_bytes: int
 
 
+def rounded(size: int) -> int:
+    """The least bytes that the allocator takes for `size`."""
+    return -(-size // GRAIN_BYTES) * GRAIN_BYTES
+
+
 class Allocator:
     """One large region, and the places kept for small tensors."""
 
@@ -61,7 +66,7 @@ class Allocator:
 
     def allocate(self, size: int) -> int | None:
         """The address of a chunk for `size` bytes; None where there is none."""
-        wanted = max(GRAIN_BYTES, -(-size // GRAIN_BYTES) * GRAIN_BYTES)
+        wanted = max(GRAIN_BYTES, rounded(size))
         found = bisect.bisect_left(self._free, (wanted, -_ENDLESS))
         if found == len(self._free):
             return None

@@ -31,8 +31,9 @@ from pardnn.tensorflow.processes import (
     WorkerError,
     WorkerOptions,
 )
+from pardnn.tensorflow.small_tensors import FIRST_REGION_BYTES
 from pardnn.tensorflow.watch import Watch
-from pardnn.tensorflow.worker import FIRST_REGION_BYTES, MIB
+from pardnn.tensorflow.worker import MIB
 
 LEAST_MEMORY_BYTES = 16 * MIB
 PROCESS_BYTES = 600 * MIB  # what a worker needs besides its tensors: TensorFlow itself

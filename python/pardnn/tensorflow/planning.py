@@ -24,9 +24,9 @@ from pardnn.tensorflow.allocator import GRAIN_BYTES
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.small_tensors import FIRST_REGION_BYTES
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
 from pardnn.tensorflow.variables import bytes_of
-from pardnn.tensorflow.worker import FIRST_REGION_BYTES
 
 _LOG = logging.getLogger(__name__)
 

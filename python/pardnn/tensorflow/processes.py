@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pardnn.tensorflow import control, worker
-from pardnn.tensorflow.worker import FIRST_REGION_BYTES, MIB
+from pardnn.tensorflow.small_tensors import FIRST_REGION_BYTES
+from pardnn.tensorflow.worker import MIB
 
 LONGEST_LOG_BYTES = 1 << 20
 _KEPT_LOG_BYTES = 1 << 16

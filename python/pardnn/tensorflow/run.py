@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
-from pardnn.tensorflow import hooks, refused, steps, summary, variables
+from pardnn.tensorflow import allocator, hooks, refused, steps, summary, variables
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.place import base_graph, place
@@ -31,7 +31,6 @@ _LOG = logging.getLogger(__name__)
 # Peaks are asked for when another function takes over, this many times for each version.
 _MEASUREMENTS = 3
 _SMALL_RESULT_BYTES = 1024
-_ALLOCATOR_BYTES = 256
 _ALL_RESULTS = 1 << 62
 
 
@@ -208,7 +207,7 @@ class Engine:
         residents = dict.fromkeys(self._cluster.device_strings, 0)
         for variable in self.variables():
             if id(variable) not in touched and variable.device in residents:
-                residents[variable.device] += _rounded(variables.bytes_of(variable))
+                residents[variable.device] += allocator.rounded(variables.bytes_of(variable))
         return Request(fixed, residents, training, measure=works)
 
     def _is_settled(self, variable: Any) -> bool:
@@ -261,11 +260,6 @@ class Engine:
             return
         count = len(self._cluster.device_strings)
         record.note_peaks([self._cluster.memory(number)["peak"] for number in range(count)])
-
-
-def _rounded(size: int) -> int:
-    """Bytes the allocator takes for `size`."""
-    return -(-size // _ALLOCATOR_BYTES) * _ALLOCATOR_BYTES
 
 
 def _loss_shows_after_s(error: Exception) -> float:

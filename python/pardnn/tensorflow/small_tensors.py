@@ -14,7 +14,7 @@ from typing import Any
 # Free chunks to make: bytes of each, and how many. With what keeps them apart they fill the region
 # of 2 MiB that the allocator opens first, which so offers no place to a single larger tensor.
 PLACES = ((256, 2200), (512, 300), (1024, 150), (4096, 40), (16384, 20))
-_REGION_BYTES = 2 << 20
+FIRST_REGION_BYTES = 2 << 20
 _WALL_BYTES = 256
 _walls: list[Any] = []
 
@@ -25,7 +25,7 @@ def keep_apart() -> None:
 
     sizes = [size for bytes_, count in PLACES for size in [_WALL_BYTES, bytes_] * count]
     # What is split must not be in that region itself, so it has one part more and is too large.
-    sizes.append(_REGION_BYTES)
+    sizes.append(FIRST_REGION_BYTES)
     columns = [
         size // 8 for size in sizes
     ]  # two rows of float32: of one row, parts would be shared

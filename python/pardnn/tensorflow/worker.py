@@ -25,8 +25,6 @@ from typing import Any
 from pardnn.tensorflow import control, loopback, small_tensors
 
 MIB = 1 << 20
-# The allocator opens one region of this size for small tensors before the large one.
-FIRST_REGION_BYTES = 2 * MIB
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _SIGNED_UP_LATE = 3
