@@ -9,8 +9,8 @@ has: so the plan's steps are played through the same rules (TF 2.21, `bfc_alloca
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pardnn.tensorflow import gates, small_tensors
@@ -18,15 +18,26 @@ from pardnn.tensorflow import gates, small_tensors
 GRAIN_BYTES = 256
 # A larger remainder is split off whatever the request.
 _MOST_WASTED_BYTES = 128 << 20
-# A step begins with what the one before has left behind; after a few, nothing new happens.
-_STEPS = 3
+# A step begins with what the one before has left behind: other places of variables that are given
+# a new buffer. Where a step has begun like this before, nothing new comes; otherwise so many steps
+# show most of what can come, fewer of a large one.
+_MOST_STEPS = 60
+_MOST_EVENTS = 100_000
 _LASTING = ("variable", "every")
+
+_ENDLESS = 1 << 50
 
 Buffer = tuple[str, str | None, int | None, int, int, int]
 """One of `pardnn.Plan.buffers`: what, key, output, bytes, allocated ns, freed ns."""
 
 
-_ENDLESS = 1 << 50
+@dataclass(frozen=True)
+class Replacement:
+    """At `time_ns` buffer number `number` becomes the variable's, and its old one is freed."""
+
+    time_ns: int
+    variable: str
+    number: int
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,11 @@ class Allocator:
         del self._before[address + size]
 
 
-def play(buffers: Sequence[Buffer], region_bytes: int | None = None) -> Played | None:
+def play(
+    buffers: Sequence[Buffer],
+    region_bytes: int | None = None,
+    replacements: Sequence[Replacement] = (),
+) -> Played | None:
     """Play a few steps of what a plan says that a device holds; None if the region is too small.
 
     Variables come first, in one piece, as `Variables.compact` leaves them. Without a size the
@@ -115,31 +130,59 @@ def play(buffers: Sequence[Buffer], region_bytes: int | None = None) -> Played |
     """
     allocator = Allocator(_ENDLESS if region_bytes is None else region_bytes)
     lasting = [b for b in buffers if b[0] in _LASTING]
-    for buffer in sorted(lasting, key=lambda b: (b[0] != "variable", -b[3])):
-        if allocator.allocate(buffer[3]) is None:
+    home: dict[str, int] = {}
+    for what, key, _, size, *_ in sorted(lasting, key=lambda b: (b[0] != "variable", -b[3])):
+        address = allocator.allocate(size)
+        if address is None:
             return None
-    events = _events([b for b in buffers if b[0] not in _LASTING])
-    for _ in range(_STEPS):
-        where: dict[int, int] = {}
-        for number, size in events:
-            if not size:
-                allocator.free(where.pop(number))
-                continue
-            address = allocator.allocate(size)
-            if address is None:
-                return None
-            where[number] = address
+        if what == "variable" and key is not None:
+            home[key] = address
+    events = _events(buffers, replacements)
+    steps = min(_MOST_STEPS, 1 + _MOST_EVENTS // (1 + len(events)))
+    begun: set[tuple[int, ...]] = set()
+    while len(begun) < steps and tuple(home.values()) not in begun:
+        begun.add(tuple(home.values()))
+        if not _play_step(allocator, events, home):
+            return None
     return Played(allocator.peak, allocator.reached)
 
 
-def _events(buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
-    """(number of a buffer, bytes to allocate or 0 to free) in the order of a step."""
-    events = []
-    for number, (_, _, _, size, start, end) in enumerate(buffers):
-        if size:
-            events.append((start, 1, number, size))
-            events.append((end, 0, number, 0))
-    return [(number, size) for _, _, number, size in sorted(events)]
+_FREE, _ALLOCATE = "", None
+_Event = tuple[int, int, str | None]
+
+
+def _events(buffers: Sequence[Buffer], replacements: Sequence[Replacement]) -> list[_Event]:
+    """(number of a buffer, bytes, what happens to it) in the order of a step.
+
+    It is allocated, freed, or becomes the buffer of the variable named.
+    """
+    events: list[tuple[int, int, int, int, str | None]] = []
+    for number, (what, _, _, size, start, end) in enumerate(buffers):
+        if size and what not in _LASTING:
+            events.append((start, 2, number, size, _ALLOCATE))
+            events.append((end, 1, number, size, _FREE))
+    events += [(r.time_ns, 0, r.number, 0, r.variable) for r in replacements]
+    return [
+        (number, size, what) for _, _, number, size, what in sorted(events, key=lambda e: e[:3])
+    ]
+
+
+def _play_step(allocator: Allocator, events: Iterable[_Event], home: dict[str, int]) -> bool:
+    """Whether the region has room for one step; `home` says where variables are."""
+    where: dict[int, int] = {}
+    for number, size, what in events:
+        if what is _ALLOCATE:
+            address = allocator.allocate(size)
+            if address is None:
+                return False
+            where[number] = address
+        elif what == _FREE:
+            if number in where:
+                allocator.free(where.pop(number))
+        elif number in where:
+            allocator.free(home[what])
+            home[what] = where.pop(number)
+    return True
 
 
 def counted_peaks(plan: Any, step: Any) -> dict[str, int]:
@@ -148,8 +191,7 @@ def counted_peaks(plan: Any, step: Any) -> dict[str, int]:
     `step` is the translated step (`translate.StepGraph`) that the plan is of.
     """
     return {
-        device: _played_without_end(buffers).peak_bytes
-        for device, buffers in _held(plan, step).items()
+        device: _played_without_end(held).peak_bytes for device, held in _held(plan, step).items()
     }
 
 
@@ -159,27 +201,35 @@ def missing(plan: Any, step: Any, regions: Mapping[str, int]) -> dict[str, int]:
     `regions` are the bytes of the workers' regions that plans may use.
     """
     found = {}
-    for device, buffers in _held(plan, step).items():
-        if play(buffers, regions[device]) is None:
-            reached = _played_without_end(buffers).region_bytes
+    for device, held in _held(plan, step).items():
+        if play(held.buffers, regions[device], held.replacements) is None:
+            reached = _played_without_end(held).region_bytes
             found[device] = max(GRAIN_BYTES, reached - regions[device])
     return found
 
 
-def _played_without_end(buffers: Sequence[Buffer]) -> Played:
-    played = play(buffers)
+@dataclass
+class _Held:
+    """What a worker holds in a step."""
+
+    buffers: list[Buffer] = field(default_factory=list)
+    replacements: list[Replacement] = field(default_factory=list)
+
+
+def _played_without_end(held: _Held) -> Played:
+    played = play(held.buffers, replacements=held.replacements)
     assert played is not None, "a region without end has room"
     return played
 
 
-def _held(plan: Any, step: Any) -> dict[str, list[Buffer]]:
+def _held(plan: Any, step: Any) -> dict[str, _Held]:
     """The plan's buffers as workers hold them: no reserve, and no large copy taken over."""
     starts = dict(zip(step.graph.op_keys, plan.starts.tolist(), strict=True))
     homes = plan.device_of  # made anew each time it is asked for
-    result: dict[str, list[Buffer]] = {}
+    result: dict[str, _Held] = {}
     for device, buffers in plan.buffers.items():
         own = {(key, output) for what, key, output, *_ in buffers if what == "output"}
-        parts = result.setdefault(device, [])
+        parts = result.setdefault(device, _Held()).buffers
         for what, key, output, size, start, end in buffers:
             taker = None
             if what == "copy" and size >= gates.LEAST_HELD_BYTES:
@@ -193,4 +243,19 @@ def _held(plan: Any, step: Any) -> dict[str, list[Buffer]]:
             read = begin + max(1, step.duration_ns[taker[0]])
             parts.append((what, key, output, size, start, read))
             parts.append(("output", *taker, size, begin, max(read, end)))
+    for assign, (variable, tensor) in step.assigned.items():
+        held = result[homes[assign]]
+        number = _number_of(tensor, held.buffers, step.taken_from)
+        if number is not None:
+            end = starts[assign] + max(1, step.duration_ns[assign])
+            held.replacements.append(Replacement(end, variable, number))
     return result
+
+
+def _number_of(tensor: str, buffers: Sequence[Buffer], taken_from: Mapping[str, str]) -> int | None:
+    """The buffer that a tensor is in, its own or one taken over; None where it has none here."""
+    here = {f"{b[1]}:{b[2]}": n for n, b in enumerate(buffers) if b[0] in ("output", "copy")}
+    name: str | None = tensor
+    while name is not None and name not in here:
+        name = taken_from.get(name)
+    return None if name is None else here[name]

@@ -66,6 +66,10 @@ class StepGraph:
     duration_ns: dict[str, int] = field(default_factory=dict)
     takers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Tensor ("key:n", n also if 0) -> outputs of ops that may take over its buffer."""
+    taken_from: dict[str, str] = field(default_factory=dict)
+    """The other way round, for tensors with buffers of their own."""
+    assigned: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Assignment of a whole large variable -> variable, and the tensor whose buffer it gets."""
     branches: Branches = field(default_factory=dict)
     """Ops that run only when a branch of a conditional is taken."""
     conditional: frozenset[str] = frozenset()
@@ -184,6 +188,8 @@ class _Translation:
         self._list_bytes: dict[str, int] = {}
         self._values: dict[str, Any] = {}
         self._takers: dict[str, list[tuple[str, int]]] = {}
+        self._taken_from: dict[str, str] = {}
+        self._assigned: dict[str, tuple[str, str]] = {}
 
     def run(
         self, builder: Any, pins: Mapping[str, str], fixed: Collection[int] | None = None
@@ -284,12 +290,11 @@ class _Translation:
                 alias = sources[number].alias
                 root = output.name
                 if alias is not None:
-                    source = node.inputs[alias].name
-                    root = self._buffers.get(source, source)
+                    root = self._root(node.inputs[alias])
                 self._buffers[output.name] = root
             for index, tensor in enumerate(node.inputs):
                 if not any(source.alias == index for source in sources):
-                    root = self._buffers.get(tensor.name, tensor.name)
+                    root = self._root(tensor)
                     readers[root] = readers.get(root, 0) + 1
         return readers
 
@@ -314,6 +319,8 @@ class _Translation:
         if not op.every:
             op.cost_ns, op.workspace, _ = self._costs.cost(node)
         self._state_outputs(op, region)
+        if node.type == "AssignVariableOp" and self._is_large(op):
+            self._assigned[node.name] = op.updates[0], self._root(node.inputs[1])
 
     def _kept_input(self, node: tf.Operation) -> int | None:
         """The one branch whose result a Merge is stated to read: the largest.
@@ -418,6 +425,7 @@ class _Translation:
         taken.add(choice)
         for name in self._names_of_buffer(op.node.inputs[choice]):
             self._takers.setdefault(name, []).append((op.node.name, number))
+        self._taken_from[tensor.name] = self._root(op.node.inputs[choice])
         return f"{size}~{op.index_of[choice]}"
 
     def _taken_over(
@@ -428,8 +436,7 @@ class _Translation:
             return None
         best: tuple[int, int] | None = None
         for index in source.takes:
-            tensor = op.node.inputs[index]
-            root = self._buffers.get(tensor.name, tensor.name)
+            root = self._root(op.node.inputs[index])
             owner = self._ops.get(_key(root))
             if index in taken or index not in op.index_of or owner is None:
                 continue
@@ -439,6 +446,10 @@ class _Translation:
             if best is None or count < best[0]:
                 best = (count, index)
         return None if best is None else best[1]
+
+    def _root(self, tensor: tf.Tensor) -> str:
+        """The tensor that a buffer is named by, which others are aliases of."""
+        return self._buffers.get(tensor.name, tensor.name)
 
     def _names_of_buffer(self, tensor: tf.Tensor) -> Iterator[str]:
         """`tensor`, and those it is an alias of."""
@@ -553,6 +564,8 @@ class _Translation:
             added_edges=added,
             duration_ns={key: op.cost_ns for key, op in self._ops.items()},
             takers=self._takers,
+            taken_from=self._taken_from,
+            assigned=self._assigned,
             branches=self._branches,
             conditional=frozenset(self._branches)
             | {node.name for node in self._nodes if node.type in compat.SPLITS},

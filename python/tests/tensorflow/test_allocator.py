@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pardnn.tensorflow.allocator import Allocator, missing, play
+from pardnn.tensorflow.allocator import Allocator, Replacement, missing, play
 
 MIB = 1 << 20
 
@@ -58,6 +58,22 @@ def test_a_region_may_be_too_small_although_the_bytes_would_fit() -> None:
     assert (played.peak_bytes, played.region_bytes) == (17 * MIB, 17 * MIB)
 
 
+def test_a_variable_that_gets_a_new_buffer_leaves_a_hole_behind() -> None:
+    w, v = ("variable", "w", None, 7 * MIB, 0, 9), ("variable", "v", None, 4 * MIB, 0, 9)
+    step = [w, v, buffer(7 * MIB, 0, 2), buffer(4 * MIB, 3, 5)]
+    played = play(step)
+    assert played is not None and played.peak_bytes == 18 * MIB
+    # After four steps w is at 15 and v at 0: the 11 MiB between them are too few for two of 7, so
+    # the new w is given them whole, and the step after it begins with 15 MiB in use.
+    replacements = [Replacement(2, "w", 2), Replacement(5, "v", 3)]
+    played = play(step, replacements=replacements)
+    assert played is not None
+    assert (played.peak_bytes, played.region_bytes) == (22 * MIB, 26 * MIB)
+    assert play(step, 26 * MIB, replacements) is not None
+    assert play(step, 25 * MIB, replacements) is None
+    assert play(step, 18 * MIB) is not None
+
+
 def test_what_is_missing_is_named_by_device() -> None:
     import pardnn
 
@@ -67,6 +83,8 @@ def test_what_is_missing_is_named_by_device() -> None:
 
     class Step:
         takers: dict[str, Any] = {}
+        taken_from: dict[str, str] = {}
+        assigned: dict[str, Any] = {}
         duration_ns = {"a": 10, "b": 10}
 
     Step.graph = graph  # type: ignore[attr-defined]
@@ -81,9 +99,13 @@ import tensorflow as tf
 from pardnn.tensorflow import worker
 tf.config.threading.set_intra_op_parallelism_threads(1)
 worker._preallocate(62 << 20)
-held, seen = {}, []
-for name, size in json.loads(sys.argv[1]):
-    if size:
+held, variables, seen = {}, {}, []
+for name, size, value in json.loads(sys.argv[1]):
+    if value:
+        if name not in variables:
+            variables[name] = tf.Variable(held[value], shape=held[value].shape)
+        variables[name].assign(held.pop(value))
+    elif size:
         held[name] = tf.raw_ops.Empty(shape=[size // 1024, 256], dtype=tf.float32, init=False)
     else:
         del held[name]
@@ -92,20 +114,32 @@ print(json.dumps(seen))
 """
 
 
+def _step(text: str) -> tuple[str, int, str]:
+    name, _, value = text.partition("=")
+    if value:
+        return name, 0, value
+    return (text[1:], 0, "") if text[0] == "-" else (text[0], int(text[1:]) * MIB, "")
+
+
 @pytest.mark.parametrize(
     "order",
     [
         "a8 b4 c1 d2 -a -b e7 f3 -c g1",
         "a20 b12 -a c11 d6 -c e9 f5 -b g13",
         "a3 b5 c3 d5 -b -d e4 f4 -a -c g6 h2",
+        "a7 w=a b4 v=b c7 w=c d4 v=d e7 w=e f4 v=f g7 w=g",
     ],
 )
 def test_the_real_allocator_counts_the_same(order: str) -> None:
-    """Letters are tensors of so many MiB; -a frees a."""
-    steps = [(s[1:], 0) if s[0] == "-" else (s[0], int(s[1:]) * MIB) for s in order.split()]
+    """Letters are tensors of so many MiB; -a frees a, w=a makes a's buffer that of variable w."""
+    steps = [_step(text) for text in order.split()]
     allocator, where, expected = Allocator(62 * MIB), dict[str, int](), []
-    for name, size in steps:
-        if size:
+    for name, size, value in steps:
+        if value:
+            if name in where:
+                allocator.free(where[name])
+            where[name] = where.pop(value)
+        elif size:
             address = allocator.allocate(size)
             assert address is not None
             where[name] = address
