@@ -72,18 +72,24 @@ class Hold:
 
 
 def holds_of_plan(
-    plan: Any, takers: Mapping[str, Sequence[tuple[str, int]]], large: frozenset[str]
+    plan: Any,
+    takers: Mapping[str, Sequence[tuple[str, int]]],
+    large: frozenset[str],
+    conditional: Collection[str] = (),
 ) -> list[Hold]:
     """Holds for large copies that an op could take over.
 
     `takers` are outputs of ops that may take over a tensor, `large` the ops whose order is
-    enforced.
+    enforced. None waits for one of `conditional`, which may never run.
     """
     homes = plan.device_of  # made anew each time it is asked for
     after: dict[str, str] = {}
     for sequence in plan.sequences.values():
         line = [key for key in sequence if key in large]
-        after.update(zip(line, line[1:], strict=False))
+        pairs = zip(line, line[1:], strict=False)
+        after.update(
+            (reader, following) for reader, following in pairs if reader not in conditional
+        )
     return [
         Hold(f"{key}:{output}", destination, reader, after[reader])
         for key, output, destination, *_, size in plan.transfers
@@ -100,6 +106,7 @@ def of_plan(
     large: frozenset[str],
     least: int,
     takers: Collection[str] = (),
+    conditional: Collection[str] = (),
 ) -> list[Gate]:
     """Gates for the transfers of at least `least` bytes that could change a device's peak.
 
@@ -107,13 +114,18 @@ def of_plan(
     are sent as they are: what is read by a send must be allocated for the network. A gate between
     the two reads it then.
     `keys` are the graph's op keys by number, `duration_ns` how long each op takes, `large` the ops
-    whose order is enforced. Keys and devices are the plan's.
+    whose order is enforced; ops of `conditional` may never run, so that they may wait but nothing
+    waits for them. Keys and devices are the plan's.
     """
     starts = dict(zip(keys, plan.starts.tolist(), strict=True))
-    lines = {
-        device: _Line([key for key in sequence if key in large], starts, duration_ns)
-        for device, sequence in plan.sequences.items()
-    }
+
+    def lines_of(wanted: Collection[str]) -> dict[str, _Line]:
+        return {
+            device: _Line([key for key in sequence if key in wanted], starts, duration_ns)
+            for device, sequence in plan.sequences.items()
+        }
+
+    waiting, lines = lines_of(large), lines_of(large.difference(conditional))
     shaky = {
         device
         for device, peak in plan.peaks.items()
@@ -134,7 +146,7 @@ def of_plan(
         before, after = None, None
         gone: tuple[tuple[str, str], ...] = ()
         if transfer.home in shaky:
-            before = lines[transfer.home].first_started(transfer.arrival_ns)
+            before = waiting[transfer.home].first_started(transfer.arrival_ns)
         if transfer.destination in shaky:
             after = lines[transfer.destination].last_finished(transfer.start_ns)
             last_ns = lines[transfer.destination].start_of_last_finished(transfer.start_ns)

@@ -134,9 +134,10 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
         if step.branches.get(first, frozenset()) <= step.branches.get(second, frozenset())
     ]
     keys = list(step.graph.op_keys)
-    always = step.large - step.branches.keys()
     takers = {f"{key}:{output}" for found in step.takers.values() for key, output in found}
-    timed = gates.of_plan(plan, keys, step.duration_ns, always, LARGE_BYTES, takers)
+    timed = gates.of_plan(
+        plan, keys, step.duration_ns, step.large, LARGE_BYTES, takers, step.branches
+    )
     timed = [gate for gate in timed if not _may_not_come(gate.tensor, step)]
     return StepPlacement(
         devices=devices,
@@ -157,7 +158,7 @@ def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]
         ],
         holds=[
             replace(hold, destination=device_strings[hold.destination])
-            for hold in gates.holds_of_plan(plan, step.takers, always)
+            for hold in gates.holds_of_plan(plan, step.takers, step.large, step.branches)
             if not _may_not_come(hold.tensor, step)
         ],
     )

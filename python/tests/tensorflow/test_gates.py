@@ -79,6 +79,35 @@ def test_a_copy_waits_until_what_its_receiver_sends_away_has_gone() -> None:
     assert list(made["pardnn_gate/0"].input) == ["a", "^p", "^pardnn_arrived/1"]
 
 
+def test_an_op_that_may_never_run_waits_but_nothing_waits_for_it() -> None:
+    plan, keys, costs = simulated()
+    assert gates.of_plan(plan, keys, costs, frozenset(PLACE), 1000, conditional={"p"}) == []
+    # a is gone from d0 at 1100; b, which starts at 2100, must not start before that.
+    text = """pdg 1
+    op a A 100 > 1000000
+    op e E 2000 < ^a > 8
+    op b B 10 < ^e > 1000000
+    op r R 10 < a > 8
+    op s S 10 < ^r > 8
+    """.replace("    ", "")
+    place = {"a": "d0", "e": "d0", "b": "d0", "r": "d1", "s": "d1"}
+    plan = pardnn.simulate(
+        pardnn.Graph.parse(text),
+        pardnn.Machine.uniform(devices=2, memory=10**9, bandwidth=10**12),
+        placement=place,
+        order={"d0": ["a", "e", "b"], "d1": ["r", "s"]},
+    )
+    keys, large = list(pardnn.Graph.parse(text).op_keys), frozenset("abrs")
+    costs = {"a": 100, "e": 2000, "b": 10, "r": 10, "s": 10}
+    expected = [Gate("a:0", "d1", None, "b")]
+    assert gates.of_plan(plan, keys, costs, large, 1000) == expected
+    assert gates.of_plan(plan, keys, costs, large, 1000, conditional={"b"}) == expected
+    takers = {"a:0": [("r", 0)]}
+    hold = gates.Hold("a:0", "d1", "r", "s")
+    assert gates.holds_of_plan(plan, takers, large, {"s"}) == [hold]
+    assert gates.holds_of_plan(plan, takers, large, {"r", "s"}) == []
+
+
 def test_what_takes_over_a_buffer_is_not_read_by_a_send() -> None:
     # Nothing depends on timing: d0 does nothing after a, and d1 nothing before r.
     text = "pdg 1\nop a A 100 > 1000000\nop r R 10 < a > 8\n"
