@@ -9,6 +9,7 @@ has: so the plan's steps are played through the same rules (TF 2.21, `bfc_alloca
 from __future__ import annotations
 
 import bisect
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ _MOST_WASTED_BYTES = 128 << 20
 # show most of what can come, fewer of a large one.
 _MOST_STEPS = 60
 _MOST_EVENTS = 100_000
+# When copies come is up to chance; in how many other ways than the plan's a step is played.
+_OTHER_WAYS = 6
 _LASTING = ("variable", "every")
 
 _ENDLESS = 1 << 50
@@ -191,7 +194,8 @@ def counted_peaks(plan: Any, step: Any) -> dict[str, int]:
     `step` is the translated step (`translate.StepGraph`) that the plan is of.
     """
     return {
-        device: _played_without_end(held).peak_bytes for device, held in _held(plan, step).items()
+        device: max(_played_without_end(held).peak_bytes for held in ways)
+        for device, ways in _held(plan, step).items()
     }
 
 
@@ -201,9 +205,10 @@ def missing(plan: Any, step: Any, regions: Mapping[str, int]) -> dict[str, int]:
     `regions` are the bytes of the workers' regions that plans may use.
     """
     found = {}
-    for device, held in _held(plan, step).items():
-        if play(held.buffers, regions[device], held.replacements) is None:
-            reached = _played_without_end(held).region_bytes
+    for device, ways in _held(plan, step).items():
+        lacking = [h for h in ways if play(h.buffers, regions[device], h.replacements) is None]
+        if lacking:
+            reached = max(_played_without_end(held).region_bytes for held in lacking)
             found[device] = max(GRAIN_BYTES, reached - regions[device])
     return found
 
@@ -222,40 +227,111 @@ def _played_without_end(held: _Held) -> Played:
     return played
 
 
-def _held(plan: Any, step: Any) -> dict[str, _Held]:
+def _held(plan: Any, step: Any) -> dict[str, list[_Held]]:
+    """What workers hold, by device, in several ways that a step may go.
+
+    Ops keep their sequence; a copy may come at any time between the plan's request for it and the
+    plan's arrival, and which chunk it is given decides about those after it.
+    """
+    result: dict[str, list[_Held]] = {}
+    came: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
+    for key, output, device, request_ns, _, arrival_ns, _ in plan.transfers:
+        if output is not None:
+            came.setdefault(device, {})[key, output] = request_ns, arrival_ns
+    for device, held in _as_planned(plan, step).items():
+        ways = result[device] = [held]
+        windows = came.get(device, {})
+        if any(b[0] == "copy" and b[3] >= gates.LEAST_HELD_BYTES for b in held.buffers):
+            ways += [_another_way(held, windows, seed) for seed in range(_OTHER_WAYS)]
+    return result
+
+
+def _another_way(
+    held: _Held, windows: Mapping[tuple[str, int], tuple[int, int]], seed: int
+) -> _Held:
+    """The same with copies at other times: the first of these ways with all as late as can be."""
+    chance = random.Random(seed)
+
+    def moved(buffer: Buffer) -> Buffer:
+        what, key, output, size, start, end = buffer
+        if what != "copy" or key is None or output is None:
+            return buffer
+        request_ns, arrival_ns = windows.get((key, output), (start, start))
+        late = chance.random() if seed else 1.0
+        start = request_ns + int(late * (arrival_ns - request_ns))
+        return what, key, output, size, min(start, end - 1), end
+
+    return _Held([moved(buffer) for buffer in held.buffers], held.replacements)
+
+
+def _as_planned(plan: Any, step: Any) -> dict[str, _Held]:
     """The plan's buffers as workers hold them: no reserve, and no large copy taken over."""
     starts = dict(zip(step.graph.op_keys, plan.starts.tolist(), strict=True))
     homes = plan.device_of  # made anew each time it is asked for
+
+    def end_of(key: str) -> int:
+        return int(starts[key]) + max(1, step.duration_ns[key])
+
     result: dict[str, _Held] = {}
+    indices: dict[str, dict[str, int]] = {}
     for device, buffers in plan.buffers.items():
         own = {(key, output) for what, key, output, *_ in buffers if what == "output"}
-        parts = result.setdefault(device, _Held()).buffers
+        held = result[device] = _Held()
+        given_up: list[Buffer] = []
         for what, key, output, size, start, end in buffers:
             taker = None
             if what == "copy" and size >= gates.LEAST_HELD_BYTES:
                 takers = step.takers.get(f"{key}:{output}", ())
                 taker = next((t for t in takers if homes[t[0]] == device and t not in own), None)
-            if taker is None:
-                if what != "reserve":
-                    parts.append((what, key, output, size, start, end))
-                continue
-            begin = starts[taker[0]]
-            read = begin + max(1, step.duration_ns[taker[0]])
-            parts.append((what, key, output, size, start, read))
-            parts.append(("output", *taker, size, begin, max(read, end)))
+            if taker is not None:
+                read = end_of(taker[0])
+                given_up.append(("output", *taker, size, starts[taker[0]], max(read, end)))
+                end = read
+            if what != "reserve":
+                held.buffers.append((what, key, output, size, start, end))
+        index = indices[device] = _by_tensor(held.buffers)
+        for output in given_up:
+            _give_another(held.buffers, index, output, end_of(str(output[1])), step.taken_from)
     for assign, (variable, tensor) in step.assigned.items():
-        held = result[homes[assign]]
-        number = _number_of(tensor, held.buffers, step.taken_from)
+        number = _number_of(tensor, indices[homes[assign]], step.taken_from)
         if number is not None:
-            end = starts[assign] + max(1, step.duration_ns[assign])
-            held.replacements.append(Replacement(end, variable, number))
+            replacement = Replacement(end_of(assign), variable, number)
+            result[homes[assign]].replacements.append(replacement)
     return result
 
 
-def _number_of(tensor: str, buffers: Sequence[Buffer], taken_from: Mapping[str, str]) -> int | None:
+def _give_another(
+    buffers: list[Buffer],
+    index: dict[str, int],
+    output: Buffer,
+    read_ns: int,
+    taken_from: Mapping[str, Sequence[str]],
+) -> None:
+    """A buffer for an output that is given none of the copy it could take over.
+
+    The kernel tries its other inputs then, and takes one that nobody needs after it has read them.
+    """
+    name = f"{output[1]}:{output[2]}"
+    for tensor in taken_from[name][1:]:
+        number = _number_of(tensor, index, taken_from)
+        if number is not None and buffers[number][0] == "output" and buffers[number][5] == read_ns:
+            buffers[number] = (*buffers[number][:5], output[5])
+            index[name] = number
+            return
+    index[name] = len(buffers)
+    buffers.append(output)
+
+
+def _by_tensor(buffers: Sequence[Buffer]) -> dict[str, int]:
+    named = enumerate(buffers)
+    return {f"{b[1]}:{b[2]}": n for n, b in named if b[0] in ("output", "copy")}
+
+
+def _number_of(
+    tensor: str, index: Mapping[str, int], taken_from: Mapping[str, Sequence[str]]
+) -> int | None:
     """The buffer that a tensor is in, its own or one taken over; None where it has none here."""
-    here = {f"{b[1]}:{b[2]}": n for n, b in enumerate(buffers) if b[0] in ("output", "copy")}
     name: str | None = tensor
-    while name is not None and name not in here:
-        name = taken_from.get(name)
-    return None if name is None else here[name]
+    while name is not None and name not in index:
+        name = next(iter(taken_from.get(name, ())), None)
+    return None if name is None else index[name]

@@ -66,8 +66,8 @@ class StepGraph:
     duration_ns: dict[str, int] = field(default_factory=dict)
     takers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     """Tensor ("key:n", n also if 0) -> outputs of ops that may take over its buffer."""
-    taken_from: dict[str, str] = field(default_factory=dict)
-    """The other way round, for tensors with buffers of their own."""
+    taken_from: dict[str, list[str]] = field(default_factory=dict)
+    """The other way round: tensors whose buffer an output may take over, the stated one first."""
     assigned: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Assignment of a whole large variable -> variable, and the tensor whose buffer it gets."""
     branches: Branches = field(default_factory=dict)
@@ -189,7 +189,7 @@ class _Translation:
         self._list_bytes: dict[str, int] = {}
         self._values: dict[str, Any] = {}
         self._takers: dict[str, list[tuple[str, int]]] = {}
-        self._taken_from: dict[str, str] = {}
+        self._taken_from: dict[str, list[str]] = {}
         self._assigned: dict[str, tuple[str, str]] = {}
 
     def run(
@@ -420,33 +420,33 @@ class _Translation:
             return f"={index}" if held == size else f"={index}/{size}"
         if tensor.dtype == tf.variant:
             self._list_bytes[tensor.name] = size
-        choice = self._taken_over(op, source, size, taken)
-        if choice is None:
+        choices = self._taken_over(op, source, size, taken)
+        if not choices:
             return size
+        choice = choices[0]
         taken.add(choice)
         for name in self._names_of_buffer(op.node.inputs[choice]):
             self._takers.setdefault(name, []).append((op.node.name, number))
-        self._taken_from[tensor.name] = self._root(op.node.inputs[choice])
+        self._taken_from[tensor.name] = [self._root(op.node.inputs[n]) for n in choices]
         return f"{size}~{op.index_of[choice]}"
 
     def _taken_over(
         self, op: _Op, source: semantics.Source, size: int, taken: set[int]
-    ) -> int | None:
-        """The input whose buffer the output most likely takes over: one nobody else reads."""
+    ) -> list[int]:
+        """Inputs whose buffer the output may take over, the likeliest first: one that nobody else
+        reads.
+        """
         if size < self._granularity:
-            return None
-        best: tuple[int, int] | None = None
+            return []
+        found: list[tuple[int, int]] = []
         for index in source.takes:
             root = self._root(op.node.inputs[index])
             owner = self._ops.get(_key(root))
             if index in taken or index not in op.index_of or owner is None:
                 continue
-            if owner.every or not self._owns(owner):
-                continue
-            count = self._readers.get(root, 1)
-            if best is None or count < best[0]:
-                best = (count, index)
-        return None if best is None else best[1]
+            if not owner.every and self._owns(owner):
+                found.append((self._readers.get(root, 1), index))
+        return [index for _, index in sorted(found, key=lambda choice: choice[0])]
 
     def _root(self, tensor: tf.Tensor) -> str:
         """The tensor that a buffer is named by, which others are aliases of."""
