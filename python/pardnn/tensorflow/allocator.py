@@ -191,7 +191,7 @@ def _play_step(allocator: Allocator, events: Iterable[_Event], home: dict[str, i
 def counted_peaks(plan: Any, step: Any) -> dict[str, int]:
     """What the workers' allocators count as in use at most, by device of the plan.
 
-    `step` is the translated step (`translate.StepGraph`) that the plan is of.
+    `step` is the translated step (`step_graph.StepGraph`) that the plan is of.
     """
     return {
         device: max(_played_without_end(held).peak_bytes for held in ways)

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import pardnn
 from pardnn.launch import RunOptions
-from pardnn.tensorflow import compat, compat_hooks, compat_state, hooks, translate, variables
+from pardnn.tensorflow import compat, compat_hooks, compat_state, hooks, step_graph, variables
 from pardnn.tensorflow.capture import Capture, capture_function
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.planning import CorePlanner
@@ -36,7 +36,7 @@ class TrainingPlan:
     capture: Capture
     shapes: tuple[Any, ...]
     machine: pardnn.Machine
-    step: translate.StepGraph
+    step: step_graph.StepGraph
     plan: pardnn.Plan
 
     @property

@@ -19,7 +19,7 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
-from pardnn.tensorflow import allocator, costs, links, scopes, translate
+from pardnn.tensorflow import allocator, costs, links, scopes, step_graph, translate
 from pardnn.tensorflow.allocator import GRAIN_BYTES
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
@@ -71,7 +71,7 @@ class CorePlanner:
 
     def find(
         self, name: str, capture: Capture, shapes: Sequence[Any], request: Request
-    ) -> tuple[translate.StepGraph, pardnn.Plan]:
+    ) -> tuple[step_graph.StepGraph, pardnn.Plan]:
         """The step as the core sees it, and its plan."""
         names = {string: name for name, string in self.device_strings().items()}
         step = self._state(capture, shapes, request, names)
@@ -86,12 +86,12 @@ class CorePlanner:
             self._save_to = None
         return step, plan
 
-    def planned(self, step: translate.StepGraph, plan: pardnn.Plan) -> PlannedStep:
+    def planned(self, step: step_graph.StepGraph, plan: pardnn.Plan) -> PlannedStep:
         """A plan in TensorFlow's terms."""
         strings = self.device_strings()
         device_of = plan.device_of  # made anew each time it is asked for
         homes = [(v, strings[device_of[key]]) for key, v in step.variable_of.items()]
-        placement = translate.step_placement(step, plan, strings)
+        placement = step_graph.step_placement(step, plan, strings)
         return PlannedStep(placement, homes, self._prediction(step, plan))
 
     def device_strings(self) -> dict[str, str]:

@@ -18,27 +18,23 @@ How nodes are stated:
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import tensorflow as tf
 
-from pardnn.tensorflow import compat, gates, order, semantics
-from pardnn.tensorflow.branches import Branches, branches_of
+from pardnn.tensorflow import compat, order, semantics
+from pardnn.tensorflow.branches import branches_of
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.grouping import Grouping
+from pardnn.tensorflow.kinds import Kinds
 from pardnn.tensorflow.loops import Region, regions_of
-from pardnn.tensorflow.place import StepPlacement
 from pardnn.tensorflow.semantics import Touch
+from pardnn.tensorflow.shared_buffers import SharedBuffers
+from pardnn.tensorflow.step_graph import LARGE_BYTES, StepGraph
 
 _LOG = logging.getLogger(__name__)
-
-# Tensors below this are left out of the enforced order and of the rules about reads and updates.
-LARGE_BYTES = 64 * 1024
-# What is copied to every device that reads it: results of at most this size.
-_REPEATED_BYTES = 1024
-_NEVER_REPEATED = compat.FUNCTIONAL_OPS | compat.SPLITS | compat.JOINS | {"Placeholder", "NoOp"}
 
 
 class Costs(Protocol):
@@ -47,33 +43,6 @@ class Costs(Protocol):
     def cost(self, op: Any) -> tuple[int, int, str]:
         """Nanoseconds, workspace bytes, and where they come from."""
         ...
-
-
-@dataclass
-class StepGraph:
-    """A step as the planner sees it, and the way back to TensorFlow's nodes."""
-
-    graph: Any
-    node_of: dict[str, str]
-    variable_of: dict[str, Any]
-    every: frozenset[str]
-    clone: frozenset[str]
-    values: dict[str, Any] = field(default_factory=dict)
-    """Tensors whose value is known before the step runs, by name, that the step's ops read."""
-    large: frozenset[str] = frozenset()
-    """Keys of ops that hold or read large buffers: those whose order is enforced."""
-    added_edges: list[tuple[str, str]] = field(default_factory=list)
-    duration_ns: dict[str, int] = field(default_factory=dict)
-    takers: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    """Tensor ("key:n", n also if 0) -> outputs of ops that may take over its buffer."""
-    taken_from: dict[str, list[str]] = field(default_factory=dict)
-    """The other way round: tensors whose buffer an output may take over, the stated one first."""
-    assigned: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Assignment of a whole large variable -> variable, and the tensor whose buffer it gets."""
-    branches: Branches = field(default_factory=dict)
-    """Ops that run only when a branch of a conditional is taken."""
-    conditional: frozenset[str] = frozenset()
-    """Ops whose results may never come: those, and where the branches begin."""
 
 
 @dataclass
@@ -115,77 +84,20 @@ def translate(
     return _Translation(graph, capture, costs, granularity).run(builder, pins or {}, fixed)
 
 
-def step_placement(step: StepGraph, plan: Any, device_strings: Mapping[str, str]) -> StepPlacement:
-    """Devices and enforced order of the step's nodes under `plan`.
-
-    `device_strings` maps the machine's device names to TensorFlow device strings.
-    """
-    homes = plan.device_of  # made anew each time it is asked for
-    devices = {
-        node: device_strings[homes[key]]
-        for key, node in step.node_of.items()
-        if key not in step.every
-    }
-    edges = [*step.added_edges, *order.chain(plan.sequences, step.large, step.branches)]
-    named = [
-        (step.node_of[first], step.node_of[second])
-        for first, second in edges
-        # An op that waits for one in a branch is skipped together with the branch.
-        if step.branches.get(first, frozenset()) <= step.branches.get(second, frozenset())
-    ]
-    keys = list(step.graph.op_keys)
-    takers = {f"{key}:{output}" for found in step.takers.values() for key, output in found}
-    timed = gates.of_plan(
-        plan, keys, step.duration_ns, step.large, LARGE_BYTES, takers, step.branches
-    )
-    timed = [gate for gate in timed if not _may_not_come(gate.tensor, step)]
-    return StepPlacement(
-        devices=devices,
-        control_edges=named,
-        clone=step.clone,
-        values=step.values,
-        gates=[
-            replace(
-                gate,
-                destination=device_strings[gate.destination],
-                gone=tuple(
-                    (tensor, device_strings[device])
-                    for tensor, device in gate.gone
-                    if not _may_not_come(tensor, step)
-                ),
-            )
-            for gate in timed
-        ],
-        holds=[
-            replace(hold, destination=device_strings[hold.destination])
-            for hold in gates.holds_of_plan(plan, step.takers, step.large, step.branches)
-            if not _may_not_come(hold.tensor, step)
-        ],
-    )
-
-
-def _may_not_come(tensor: str, step: StepGraph) -> bool:
-    """Whether a branch of a conditional decides about the tensor: nothing may wait for it."""
-    return tensor.partition(":")[0] in step.conditional
-
-
 class _Translation:
     """The state of one translation; `run` does the steps in order."""
 
     def __init__(self, graph: Any, capture: Capture, costs: Costs, granularity: int) -> None:
-        self._nodes: list[tf.Operation] = graph.get_operations()
         self._costs, self._granularity = costs, granularity
         self._regions = regions_of(graph)
         self._statics = self._regions.statics
         self._results = {t.name for t in graph.outputs}
-        self._effects = {op.name for op in graph.control_outputs}
-        self._host = capture.host
         self._branches = branches_of(capture.graph_def.node)
+        self._kinds = Kinds(graph, self._statics, capture.host, self._branches)
+        self._nodes = self._kinds.needed()
+        self._buffers = SharedBuffers(self._nodes, self._regions)
         self._grouping = Grouping(graph, capture, self._regions)
-        self._kind: dict[str, str] = {}
-        self._scalars: dict[str, tuple[str, ...]] = {}
         self._ops: dict[str, _Op] = {}
-        self._buffers: dict[str, str] = {}
         self._list_bytes: dict[str, int] = {}
         self._values: dict[str, Any] = {}
         self._takers: dict[str, list[tuple[str, int]]] = {}
@@ -196,12 +108,8 @@ class _Translation:
         self, builder: Any, pins: Mapping[str, str], fixed: Collection[int] | None = None
     ) -> StepGraph:
         for node in self._nodes:
-            self._kind[node.name] = self._classify(node)
-        self._nodes = self._needed()
-        self._readers = self._count_readers()
-        for node in self._nodes:
             self._note_values(node)
-            if self._kind[node.name] in ("op", "every"):
+            if self._kinds.of[node.name] in ("op", "every"):
                 self._state(node)
         ordered = order.reads_before_updates(self._accesses(), self._edges())
         self._apply(ordered)
@@ -210,104 +118,10 @@ class _Translation:
         self._emit(graph)
         return self._result(graph, ordered.added)
 
-    # --- which nodes are ops ---------------------------------------------------------------------
-
-    def _classify(self, node: tf.Operation) -> str:
-        """`handle`, `known`, `every`, `scalar` or `op`."""
-        if node.type == "Placeholder":
-            resource = node.outputs[0].dtype == tf.resource
-            return "handle" if resource else "every"
-        small = all(self._statics.bytes(t) <= _REPEATED_BYTES for t in node.outputs)
-        if node.type == "Const":
-            # In a branch of a conditional a constant waits for the branch to be taken.
-            waits = {self._kind[control.name] for control in node.control_inputs}
-            return "every" if waits <= {"every", "known"} else "op"
-        if node.name in self._host:
-            before = [*(t.op for t in node.inputs), *node.control_inputs]
-            kinds = {self._kind[one.name] for one in before}
-            return "every" if kinds <= {"every", "known", "handle"} else "op"
-        # A constant in place of a node of a branch would be there when the branch is not taken.
-        known = all(self._statics.value(t) is not None for t in node.outputs)
-        known = known and node.name not in self._branches
-        if node.type == "VariableShape" and known:
-            return "known"
-        if node.name in self._effects or node.op_def.is_stateful or node.type in _NEVER_REPEATED:
-            return "op"
-        if any(t.dtype in (tf.resource, tf.variant) for t in [*node.inputs, *node.outputs]):
-            return "op"
-        if not small or not node.inputs or any(t.name in self._results for t in node.outputs):
-            return "op"
-        return "known" if known else self._repeatable(node)
-
-    def _repeatable(self, node: tf.Operation) -> str:
-        """Whether a cheap node is computed from constants and inputs, or scalar variables too."""
-        kinds = set()
-        reads: dict[str, None] = {}
-        for control in node.control_inputs:
-            kinds.add(self._kind[control.name])
-        for tensor in node.inputs:
-            kind = self._kind[tensor.op.name]
-            if self._is_scalar_read(tensor.op):
-                kind = "scalar"
-                reads[tensor.op.name] = None
-            if kind == "every" and self._statics.bytes(tensor) > _REPEATED_BYTES:
-                return "op"
-            reads.update(dict.fromkeys(self._scalars.get(tensor.op.name, ())))
-            kinds.add(kind)
-        if kinds <= {"known", "every"}:
-            return "every"
-        if kinds <= {"known", "every", "scalar"}:
-            self._scalars[node.name] = tuple(reads)
-            return "scalar"
-        return "op"
-
-    def _is_scalar_read(self, node: tf.Operation) -> bool:
-        return (
-            node.type == "ReadVariableOp"
-            and self._statics.bytes(node.outputs[0]) <= _REPEATED_BYTES
-        )
-
-    def _needed(self) -> list[tf.Operation]:
-        """The nodes that run: a node read for its shape alone is gone once shapes are constants."""
-        by_name = {node.name: node for node in self._nodes}
-        stack = [*(name.partition(":")[0] for name in self._results), *self._effects]
-        needed: set[str] = set()
-        while stack:
-            name = stack.pop()
-            if name not in needed:
-                needed.add(name)
-                if self._kind[name] != "known":
-                    node = by_name[name]
-                    stack += [t.op.name for t in node.inputs]
-                    stack += [c.name for c in node.control_inputs]
-        return [node for node in self._nodes if node.name in needed]
-
-    def _count_readers(self) -> dict[str, int]:
-        """How many edges read each tensor, aliases' readers counted for the buffer behind."""
-        readers: dict[str, int] = {}
-        for node in self._nodes:
-            sources = self._sources(node)
-            for number, output in enumerate(node.outputs):
-                alias = sources[number].alias
-                root = output.name
-                if alias is not None:
-                    root = self._root(node.inputs[alias])
-                self._buffers[output.name] = root
-            for index, tensor in enumerate(node.inputs):
-                if not any(source.alias == index for source in sources):
-                    root = self._root(tensor)
-                    readers[root] = readers.get(root, 0) + 1
-        return readers
-
-    def _sources(self, node: tf.Operation) -> list[semantics.Source]:
-        if node.type in compat.FUNCTIONAL_OPS:
-            return self._regions.of(node).sources
-        return semantics.sources(node, self._statics)
-
     # --- one op ----------------------------------------------------------------------------------
 
     def _state(self, node: tf.Operation) -> None:
-        op = self._ops[node.name] = _Op(node, every=self._kind[node.name] == "every")
+        op = self._ops[node.name] = _Op(node, every=self._kinds.of[node.name] == "every")
         region = self._regions.of(node) if node.type in compat.FUNCTIONAL_OPS else None
         kept = self._kept_input(node)
         for position, tensor in enumerate(node.inputs):
@@ -321,7 +135,7 @@ class _Translation:
             op.cost_ns, op.workspace, _ = self._costs.cost(node)
         self._state_outputs(op, region)
         if node.type == "AssignVariableOp" and self._is_large(op):
-            self._assigned[node.name] = op.updates[0], self._root(node.inputs[1])
+            self._assigned[node.name] = op.updates[0], self._buffers.root(node.inputs[1])
 
     def _kept_input(self, node: tf.Operation) -> int | None:
         """The one branch whose result a Merge is stated to read: the largest.
@@ -334,9 +148,9 @@ class _Translation:
         return max(range(len(node.inputs)), key=lambda n: self._statics.bytes(node.inputs[n]))
 
     def _note_values(self, node: tf.Operation) -> None:
-        if self._kind[node.name] != "known":
+        if self._kinds.of[node.name] != "known":
             for tensor in node.inputs:
-                if self._kind[tensor.op.name] == "known":
+                if self._kinds.of[tensor.op.name] == "known":
                     self._values[tensor.name] = self._statics.value(tensor)
 
     def _state_input(
@@ -345,13 +159,13 @@ class _Translation:
         variable = self._grouping.variable_behind(tensor)
         if variable is not None:
             self._state_touch(op, variable, position, region)
-            if self._kind[tensor.op.name] == "op":
+            if self._kinds.of[tensor.op.name] == "op":
                 # A handle that comes out of an op (a loop, a branch) is there when the op is done.
                 self._state_control(op, tensor.op)
             return
-        kind = self._kind[tensor.op.name]
+        kind = self._kinds.of[tensor.op.name]
         if kind == "scalar":
-            for read in self._scalars[tensor.op.name]:
+            for read in self._kinds.scalars[tensor.op.name]:
                 if read not in op.inputs:
                     op.inputs.append(read)
         elif kind in ("op", "every"):
@@ -374,8 +188,8 @@ class _Translation:
             op.inputs.append(mark + variable)
 
     def _state_control(self, op: _Op, control: tf.Operation) -> None:
-        kind = self._kind[control.name]
-        befores = self._scalars[control.name] if kind == "scalar" else [control.name]
+        kind = self._kinds.of[control.name]
+        befores = self._kinds.scalars[control.name] if kind == "scalar" else [control.name]
         if kind in ("op", "scalar"):
             op.controls += [name for name in befores if name not in op.controls]
 
@@ -386,7 +200,7 @@ class _Translation:
         else:
             taken: set[int] = set()
             for number, (tensor, source) in enumerate(
-                zip(node.outputs, self._sources(node), strict=True)
+                zip(node.outputs, self._buffers.sources(node), strict=True)
             ):
                 op.outputs.append(self._output(op, tensor, source, number, region, taken))
         for number, tensor in enumerate(node.outputs):
@@ -425,9 +239,9 @@ class _Translation:
             return size
         choice = choices[0]
         taken.add(choice)
-        for name in self._names_of_buffer(op.node.inputs[choice]):
+        for name in self._buffers.names_of(op.node.inputs[choice]):
             self._takers.setdefault(name, []).append((op.node.name, number))
-        self._taken_from[tensor.name] = [self._root(op.node.inputs[n]) for n in choices]
+        self._taken_from[tensor.name] = [self._buffers.root(op.node.inputs[n]) for n in choices]
         return f"{size}~{op.index_of[choice]}"
 
     def _taken_over(
@@ -440,26 +254,13 @@ class _Translation:
             return []
         found: list[tuple[int, int]] = []
         for index in source.takes:
-            root = self._root(op.node.inputs[index])
+            root = self._buffers.root(op.node.inputs[index])
             owner = self._ops.get(_key(root))
             if index in taken or index not in op.index_of or owner is None:
                 continue
             if not owner.every and self._owns(owner):
-                found.append((self._readers.get(root, 1), index))
+                found.append((self._buffers.readers(root), index))
         return [index for _, index in sorted(found, key=lambda choice: choice[0])]
-
-    def _root(self, tensor: tf.Tensor) -> str:
-        """The tensor that a buffer is named by, which others are aliases of."""
-        return self._buffers.get(tensor.name, tensor.name)
-
-    def _names_of_buffer(self, tensor: tf.Tensor) -> Iterator[str]:
-        """`tensor`, and those it is an alias of."""
-        while True:
-            yield str(tensor.name)
-            alias = self._sources(tensor.op)[tensor.value_index].alias
-            if alias is None:
-                return
-            tensor = tensor.op.inputs[alias]
 
     def _owns(self, op: _Op) -> bool:
         """Whether the result of `op` is its own: a read of a variable is not, unless it copies."""
@@ -559,7 +360,7 @@ class _Translation:
             node_of={key: key for key in self._ops},
             variable_of=self._grouping.variable_of,
             every=frozenset(key for key, op in self._ops.items() if op.every),
-            clone=frozenset(n for n, kind in self._kind.items() if kind in ("known", "scalar")),
+            clone=frozenset(n for n, kind in self._kinds.of.items() if kind in ("known", "scalar")),
             values=self._values,
             large=frozenset(key for key, op in self._ops.items() if self._is_large(op)),
             added_edges=added,

@@ -15,7 +15,8 @@ from pardnn.tensorflow.capture import capture_function
 from pardnn.tensorflow.costs import CostTable
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph, place
-from pardnn.tensorflow.translate import StepGraph, step_placement, translate
+from pardnn.tensorflow.step_graph import StepGraph, step_placement
+from pardnn.tensorflow.translate import translate
 
 SIDE = 256  # a matrix of SIDE x SIDE float32 is 256 KiB: large enough for its order to be enforced
 # Dead results travel by the same rules between two devices and within one.
