@@ -265,7 +265,9 @@ def _another_way(
 
 
 def _as_planned(plan: Any, step: Any) -> dict[str, _Held]:
-    """The plan's buffers as workers hold them: no reserve, and no large copy taken over."""
+    """The plan's buffers as workers hold them: no reserve, no copy of a variable that is only read,
+    and no large tensor taken over that was received.
+    """
     starts = dict(zip(step.graph.op_keys, plan.starts.tolist(), strict=True))
     homes = plan.device_of  # made anew each time it is asked for
 
@@ -279,6 +281,8 @@ def _as_planned(plan: Any, step: Any) -> dict[str, _Held]:
         held = result[device] = _Held()
         given_up: list[Buffer] = []
         for what, key, output, size, start, end in buffers:
+            if what == "reserve" or (what == "output" and key in step.shared_reads):
+                continue
             taker = None
             if what == "copy" and size >= gates.LEAST_HELD_BYTES:
                 takers = step.takers.get(f"{key}:{output}", ())
@@ -287,8 +291,11 @@ def _as_planned(plan: Any, step: Any) -> dict[str, _Held]:
                 read = end_of(taker[0])
                 given_up.append(("output", *taker, size, starts[taker[0]], max(read, end)))
                 end = read
-            if what != "reserve":
-                held.buffers.append((what, key, output, size, start, end))
+            if what == "every" and key in step.input_readers:
+                # It comes anew with each step and goes when it was read; constants stay.
+                readers = [r for r in step.input_readers[key] if homes.get(r) == device]
+                what, end = "input", max(map(end_of, readers), default=end)
+            held.buffers.append((what, key, output, size, start, end))
         index = indices[device] = _by_tensor(held.buffers)
         for output in given_up:
             _give_another(held.buffers, index, output, end_of(str(output[1])), step.taken_from)

@@ -212,7 +212,7 @@ class CorePlanner:
                     return plans[0]
                 gaps = {device: size // 2 for device, size in gaps.items()}
                 continue
-            missing = [[allocator.missing(p, step, r) for r in (regions, spare)] for p in plans]
+            missing = [self._missing(plan, step, (regions, spare)) for plan in plans]
             lacks = [(sum(now.values()), sum(later.values())) for now, later in missing]
             least = min(lacks)
             chosen = [n for n, lack in enumerate(lacks) if lack == least]

@@ -34,7 +34,11 @@ class StepGraph:
     taken_from: dict[str, list[str]] = field(default_factory=dict)
     """The other way round: tensors whose buffer an output may take over, the stated one first."""
     assigned: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Assignment of a whole large variable -> variable, and the tensor whose buffer it gets."""
+    """Assignment of a whole variable -> variable, and the tensor whose buffer it gets."""
+    shared_reads: frozenset[str] = frozenset()
+    """Reads of small variables: stated as copies, but really in the variable's buffer."""
+    input_readers: dict[str, list[str]] = field(default_factory=dict)
+    """Input given at each call -> the ops that read it or an alias of it."""
     branches: Branches = field(default_factory=dict)
     """Ops that run only when a branch of a conditional is taken."""
     conditional: frozenset[str] = frozenset()

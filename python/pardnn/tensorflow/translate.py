@@ -134,7 +134,7 @@ class _Translation:
         if not op.every:
             op.cost_ns, op.workspace, _ = self._costs.cost(node)
         self._state_outputs(op, region)
-        if node.type == "AssignVariableOp" and self._is_large(op):
+        if node.type == "AssignVariableOp" and op.updates:
             self._assigned[node.name] = op.updates[0], self._buffers.root(node.inputs[1])
 
     def _kept_input(self, node: tf.Operation) -> int | None:
@@ -368,10 +368,27 @@ class _Translation:
             takers=self._takers,
             taken_from=self._taken_from,
             assigned=self._assigned,
+            shared_reads=frozenset(
+                key
+                for key, op in self._ops.items()
+                if op.node.type == "ReadVariableOp" and not self._owns(op)
+            ),
+            input_readers=self._input_readers(),
             branches=self._branches,
             conditional=frozenset(self._branches)
             | {node.name for node in self._nodes if node.type in compat.SPLITS},
         )
+
+    def _input_readers(self) -> dict[str, list[str]]:
+        readers: dict[str, list[str]] = {
+            key: [] for key, op in self._ops.items() if op.node.type == "Placeholder"
+        }
+        for key, op in self._ops.items():
+            for tensor in op.node.inputs:
+                source = _key(self._buffers.root(tensor))
+                if source in readers and key not in readers[source]:
+                    readers[source].append(key)
+        return readers
 
     def _is_large(self, op: _Op) -> bool:
         """Whether an op holds or reads a large buffer, and does more than pass it on."""

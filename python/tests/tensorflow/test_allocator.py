@@ -91,6 +91,8 @@ def test_what_is_missing_is_named_by_device() -> None:
         takers: dict[str, Any] = {}
         taken_from: dict[str, str] = {}
         assigned: dict[str, Any] = {}
+        input_readers: dict[str, list[str]] = {}
+        shared_reads: frozenset[str] = frozenset()
         duration_ns = {"a": 10, "b": 10}
 
     Step.graph = graph  # type: ignore[attr-defined]
@@ -119,6 +121,8 @@ def test_an_output_takes_over_no_copy_but_what_else_it_may(others: list[str], mi
         takers = {"a:0": [("r", 0)]}
         taken_from = {"r:0": ["a:0", *others]}
         assigned: dict[str, Any] = {}
+        input_readers: dict[str, list[str]] = {}
+        shared_reads: frozenset[str] = frozenset()
         duration_ns = {"a": 9, "p": 9, "r": 9}
 
     Step.graph = graph  # type: ignore[attr-defined]
@@ -151,6 +155,8 @@ def test_a_copy_that_comes_later_than_planned_may_be_given_a_larger_chunk() -> N
         takers: dict[str, Any] = {}
         taken_from: dict[str, list[str]] = {}
         assigned: dict[str, Any] = {}
+        input_readers: dict[str, list[str]] = {}
+        shared_reads: frozenset[str] = frozenset()
         duration_ns = {"a": 9, "p": 9, "q": 10, "w": 10, "r": 9}
 
     Step.graph = graph  # type: ignore[attr-defined]
