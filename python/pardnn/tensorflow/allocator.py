@@ -188,31 +188,6 @@ def _play_step(allocator: Allocator, events: Iterable[_Event], home: dict[str, i
     return True
 
 
-def counted_peaks(plan: Any, step: Any) -> dict[str, int]:
-    """What the workers' allocators count as in use at most, by device of the plan.
-
-    `step` is the translated step (`step_graph.StepGraph`) that the plan is of.
-    """
-    return {
-        device: max(_played_without_end(held).peak_bytes for held in ways)
-        for device, ways in _held(plan, step).items()
-    }
-
-
-def missing(plan: Any, step: Any, regions: Mapping[str, int]) -> dict[str, int]:
-    """Devices whose region is too small for their plan, and about how many bytes they lack.
-
-    `regions` are the bytes of the workers' regions that plans may use.
-    """
-    found = {}
-    for device, ways in _held(plan, step).items():
-        lacking = [h for h in ways if play(h.buffers, regions[device], h.replacements) is None]
-        if lacking:
-            reached = max(_played_without_end(held).region_bytes for held in lacking)
-            found[device] = max(GRAIN_BYTES, reached - regions[device])
-    return found
-
-
 @dataclass
 class _Held:
     """What a worker holds in a step."""
@@ -221,29 +196,52 @@ class _Held:
     replacements: list[Replacement] = field(default_factory=list)
 
 
+class Replay:
+    """Steps of a plan as the allocators of its workers see them, in several ways that they may go.
+
+    Ops keep their sequence; a copy may come at any time between the plan's request for it and the
+    plan's arrival, and which chunk it is given decides about those after it. `step` is the
+    translated step (`step_graph.StepGraph`) that `plan` is of.
+    """
+
+    def __init__(self, plan: Any, step: Any) -> None:
+        self._ways: dict[str, list[_Held]] = {}
+        came: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
+        for key, output, device, request_ns, _, arrival_ns, _ in plan.transfers:
+            if output is not None:
+                came.setdefault(device, {})[key, output] = request_ns, arrival_ns
+        for device, held in _as_planned(plan, step).items():
+            ways = self._ways[device] = [held]
+            if any(b[0] == "copy" and b[3] >= gates.LEAST_HELD_BYTES for b in held.buffers):
+                windows = came.get(device, {})
+                ways += [_another_way(held, windows, seed) for seed in range(_OTHER_WAYS)]
+
+    def peaks(self) -> dict[str, int]:
+        """What the allocators count as in use at most, by device of the plan."""
+        return {
+            device: max(_played_without_end(held).peak_bytes for held in ways)
+            for device, ways in self._ways.items()
+        }
+
+    def missing(self, regions: Mapping[str, int]) -> dict[str, int]:
+        """Devices whose region is too small for their plan, and about how many bytes they lack.
+
+        `regions` are the bytes of the workers' regions that plans may use.
+        """
+        found = {}
+        for device, ways in self._ways.items():
+            region = regions[device]
+            lacking = [h for h in ways if play(h.buffers, region, h.replacements) is None]
+            if lacking:
+                reached = max(_played_without_end(held).region_bytes for held in lacking)
+                found[device] = max(GRAIN_BYTES, reached - region)
+        return found
+
+
 def _played_without_end(held: _Held) -> Played:
     played = play(held.buffers, replacements=held.replacements)
     assert played is not None, "a region without end has room"
     return played
-
-
-def _held(plan: Any, step: Any) -> dict[str, list[_Held]]:
-    """What workers hold, by device, in several ways that a step may go.
-
-    Ops keep their sequence; a copy may come at any time between the plan's request for it and the
-    plan's arrival, and which chunk it is given decides about those after it.
-    """
-    result: dict[str, list[_Held]] = {}
-    came: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
-    for key, output, device, request_ns, _, arrival_ns, _ in plan.transfers:
-        if output is not None:
-            came.setdefault(device, {})[key, output] = request_ns, arrival_ns
-    for device, held in _as_planned(plan, step).items():
-        ways = result[device] = [held]
-        windows = came.get(device, {})
-        if any(b[0] == "copy" and b[3] >= gates.LEAST_HELD_BYTES for b in held.buffers):
-            ways += [_another_way(held, windows, seed) for seed in range(_OTHER_WAYS)]
-    return result
 
 
 def _another_way(

@@ -212,7 +212,7 @@ class CorePlanner:
                     return plans[0]
                 gaps = {device: size // 2 for device, size in gaps.items()}
                 continue
-            missing = [self._missing(plan, step, (regions, spare)) for plan in plans]
+            missing = [_missing(plan, step, regions, spare) for plan in plans]
             lacks = [(sum(now.values()), sum(later.values())) for now, later in missing]
             least = min(lacks)
             chosen = [n for n, lack in enumerate(lacks) if lack == least]
@@ -288,7 +288,7 @@ class CorePlanner:
         device_of = plan.device_of  # made anew each time it is asked for
         for key, variable in step.variable_of.items():
             held[device_of[key]] += bytes_of(variable)
-        peaks = allocator.counted_peaks(plan, step)
+        peaks = allocator.Replay(plan, step).peaks()
         return Prediction(
             algorithm=plan.algorithm,
             limits=dict(zip(self._machine.device_names, self._machine.memory, strict=True)),
@@ -303,6 +303,15 @@ class CorePlanner:
             one_device_ns=one.step_ns,
             bytes_sent=plan.bytes_sent,
         )
+
+
+def _missing(
+    plan: Any, step: Any, regions: dict[str, int], spare: dict[str, int]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What the allocators lack for a plan, with their whole regions and with some to spare."""
+    replay = allocator.Replay(plan, step)
+    later = replay.missing(spare)
+    return (replay.missing(regions) if later else {}), later
 
 
 def _roomiest(plans: Sequence[Any]) -> Any:

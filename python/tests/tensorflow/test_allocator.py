@@ -13,8 +13,7 @@ import pytest
 from pardnn.tensorflow.allocator import (
     Allocator,
     Replacement,
-    counted_peaks,
-    missing,
+    Replay,
     play,
 )
 
@@ -96,9 +95,9 @@ def test_what_is_missing_is_named_by_device() -> None:
         duration_ns = {"a": 10, "b": 10}
 
     Step.graph = graph  # type: ignore[attr-defined]
-    assert missing(plan, Step, {"d0": 8 * MIB}) == {}
+    assert Replay(plan, Step).missing({"d0": 8 * MIB}) == {}
     # a and b are there at once: 6 MiB.
-    assert missing(plan, Step, {"d0": 5 * MIB}) == {"d0": MIB}
+    assert Replay(plan, Step).missing({"d0": 5 * MIB}) == {"d0": MIB}
 
 
 # a goes from d0 to d1, where r may take over its copy.
@@ -126,7 +125,7 @@ def test_an_output_takes_over_no_copy_but_what_else_it_may(others: list[str], mi
         duration_ns = {"a": 9, "p": 9, "r": 9}
 
     Step.graph = graph  # type: ignore[attr-defined]
-    assert counted_peaks(plan, Step)["d1"] == mib * MIB
+    assert Replay(plan, Step).peaks()["d1"] == mib * MIB
 
 
 # a's copy may be at d1 from 9 on and is there at 1009 ns. By then p has come and gone before w.
@@ -161,7 +160,7 @@ def test_a_copy_that_comes_later_than_planned_may_be_given_a_larger_chunk() -> N
 
     Step.graph = graph  # type: ignore[attr-defined]
     # The 3 MiB of a late copy are given all 5 that p has left.
-    assert counted_peaks(plan, Step)["d1"] == 14 * MIB
+    assert Replay(plan, Step).peaks()["d1"] == 14 * MIB
 
 
 REAL = """
