@@ -13,8 +13,7 @@ What frees memory of the receiver may also be a tensor that it sends away itself
 planned after such a tensor has left waits until it has arrived where it goes.
 
 All of them lead forwards in planned time, so they cannot deadlock, and while reality keeps to the
-plan nothing waits for them. They cost a small message each, so they are only put where the plan's
-peak of a device depends on timing at all.
+plan nothing waits for them. They cost a small message each, which is little beside a large tensor.
 
 A large tensor that has just come is held for a moment by the thread that took it off the network.
 Whether an op can take over its buffer would be luck, so a hold sees to it that none does.
@@ -38,9 +37,6 @@ ARRIVED_PREFIX = "pardnn_arrived"
 
 # Copies below this may be taken over or not: it makes no difference.
 LEAST_HELD_BYTES = 64 * 1024
-
-# A device whose peak can grow by less than this per mille, whatever the timing, needs no gates.
-_NEGLIGIBLE_PER_MILLE = 10
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ def of_plan(
     takers: Collection[str] = (),
     conditional: Collection[str] = (),
 ) -> list[Gate]:
-    """Gates for the transfers of at least `least` bytes that could change a device's peak.
+    """Gates for the transfers of at least `least` bytes.
 
     Outputs of `takers` ("key:n") take over the buffer of an input, but for TensorFlow not if they
     are sent as they are: what is read by a send must be allocated for the network. A gate between
@@ -126,32 +122,28 @@ def of_plan(
         }
 
     waiting, lines = lines_of(large), lines_of(large.difference(conditional))
-    shaky = {
-        device
-        for device, peak in plan.peaks.items()
-        if plan.any_timing_peaks[device] * 1000 > peak * (1000 + _NEGLIGIBLE_PER_MILLE)
-    }
     homes = plan.device_of  # made anew each time it is asked for
     timed = [
         _Timed(f"{key}:{output}", homes[key], destination, start, arrival)
         for key, output, destination, _, start, arrival, size in plan.transfers
         if output is not None and size >= least
     ]
-    leaving = {
-        device: sorted((t for t in timed if t.home == device), key=lambda t: t.arrival_ns)
-        for device in shaky
-    }
+    leaving: dict[str, list[_Timed]] = {device: [] for device in plan.sequences}
+    for transfer in sorted(timed, key=lambda t: t.arrival_ns):
+        leaving[transfer.home].append(transfer)
     gates = []
     for transfer in timed:
-        before, after = None, None
-        gone: tuple[tuple[str, str], ...] = ()
-        if transfer.home in shaky:
-            before = waiting[transfer.home].first_started(transfer.arrival_ns)
-        if transfer.destination in shaky:
-            after = lines[transfer.destination].last_finished(transfer.start_ns)
-            last_ns = lines[transfer.destination].start_of_last_finished(transfer.start_ns)
-            gone = _gone(leaving[transfer.destination], last_ns, transfer.start_ns)
-        gates.append(Gate(transfer.tensor, transfer.destination, after, before, gone))
+        line = lines[transfer.destination]
+        last_ns = line.start_of_last_finished(transfer.start_ns)
+        gates.append(
+            Gate(
+                transfer.tensor,
+                transfer.destination,
+                after=line.last_finished(transfer.start_ns),
+                before=waiting[transfer.home].first_started(transfer.arrival_ns),
+                gone=_gone(leaving[transfer.destination], last_ns, transfer.start_ns),
+            )
+        )
     awaited = {name for gate in gates for name in gate.gone}
     return [
         gate

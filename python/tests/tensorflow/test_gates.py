@@ -39,7 +39,7 @@ def test_a_copy_waits_for_the_last_op_its_receiver_has_finished_then() -> None:
     assert found == [Gate("a:0", "d1", "p", None)]
 
 
-def test_small_transfers_and_peaks_that_no_timing_changes_need_none() -> None:
+def test_small_transfers_and_one_device_need_none() -> None:
     plan, keys, costs = simulated()
     assert gates.of_plan(plan, keys, costs, frozenset(PLACE), 1 << 30) == []
     alone = pardnn.simulate(
@@ -109,7 +109,7 @@ def test_an_op_that_may_never_run_waits_but_nothing_waits_for_it() -> None:
 
 
 def test_what_takes_over_a_buffer_is_not_read_by_a_send() -> None:
-    # Nothing depends on timing: d0 does nothing after a, and d1 nothing before r.
+    # Nothing else asks for a gate: d0 does nothing after a, and d1 nothing before r.
     text = "pdg 1\nop a A 100 > 1000000\nop r R 10 < a > 8\n"
     plan = pardnn.simulate(
         pardnn.Graph.parse(text),
