@@ -33,9 +33,11 @@ _LOG = logging.getLogger(__name__)
 # What is set aside of each limit for gaps between tensors, where playing the plan through the
 # allocator's rules does not ask for more: orders of small tensors are not enforced.
 _LEAST_GAPS_BYTES = 256 * 1024
-# How often to plan, the last times with larger gaps, before the best plan is taken as it is.
-_MOST_ROUNDS = 16
+# How often to plan, each time with larger gaps, before the best plan is taken as it is; how long to
+# look for one with some room to spare, and for one that allocators can keep at all.
+_MOST_ROUNDS = 40
 _SEARCH_S = 8.0
+_LONGEST_SEARCH_S = 60.0
 _PART_TO_SPARE = 12
 # Margins that are tried beyond the one asked for, and how much longer a step may get for them.
 _MARGINS_PER_MILLE = (250, 150, 80)
@@ -204,7 +206,7 @@ class CorePlanner:
         # Reality is never quite the plan, and a chunk more or less decides: some room to spare.
         spare = {device: size - size // _PART_TO_SPARE for device, size in regions.items()}
         best: tuple[tuple[int, int], Any] | None = None
-        end = time.monotonic() + _SEARCH_S
+        begin = time.monotonic()
         for seed in range(_MOST_ROUNDS):
             plans = self._plans(graph=step.graph, gaps=gaps, margins=margins, seed=seed)
             if not plans[0].fits:
@@ -220,7 +222,10 @@ class CorePlanner:
             lacking = missing[plans.index(plan)][1]
             if best is None or least < best[0]:
                 best = least, plan
-            if least == (0, 0) or time.monotonic() > end:
+            spent_s = time.monotonic() - begin
+            if spent_s > _LONGEST_SEARCH_S or best[0] == (0, 0):
+                break
+            if spent_s > _SEARCH_S and best[0][0] == 0:
                 break
             _LOG.info("an allocator would lack %s bytes; planning again", lacking)
             for device, size in lacking.items():
@@ -228,6 +233,12 @@ class CorePlanner:
                 gaps[device] += unused + size + _LEAST_GAPS_BYTES
             margins = _MARGINS_PER_MILLE[-1:]
         assert best is not None
+        if best[0][0]:
+            _LOG.warning(
+                "no plan was found that surely leaves the allocators room: the best may lack %s at "
+                "some moment; a larger --memory helps",
+                show_bytes(best[0][0]),
+            )
         return best[1]
 
     def _plans(
