@@ -19,11 +19,12 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
-from pardnn.tensorflow import allocator, costs, links, scopes, step_graph, translate
+from pardnn.tensorflow import costs, links, scopes, step_graph, translate
 from pardnn.tensorflow.allocator import GRAIN_BYTES
 from pardnn.tensorflow.capture import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.replay import Replay
 from pardnn.tensorflow.small_tensors import FIRST_REGION_BYTES
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
 from pardnn.tensorflow.variables import bytes_of
@@ -299,7 +300,7 @@ class CorePlanner:
         device_of = plan.device_of  # made anew each time it is asked for
         for key, variable in step.variable_of.items():
             held[device_of[key]] += bytes_of(variable)
-        peaks = allocator.Replay(plan, step).peaks()
+        peaks = Replay(plan, step).peaks()
         return Prediction(
             algorithm=plan.algorithm,
             limits=dict(zip(self._machine.device_names, self._machine.memory, strict=True)),
@@ -320,7 +321,7 @@ def _missing(
     plan: Any, step: Any, regions: dict[str, int], spare: dict[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """What the allocators lack for a plan, with their whole regions and with some to spare."""
-    replay = allocator.Replay(plan, step)
+    replay = Replay(plan, step)
     later = replay.missing(spare)
     return (replay.missing(regions) if later else {}), later
 

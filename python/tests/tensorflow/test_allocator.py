@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 
-from pardnn.tensorflow.allocator import (
-    Allocator,
-    Replacement,
-    Replay,
-    play,
-)
+from pardnn.tensorflow.allocator import Allocator, Replacement, play
 
 MIB = 1 << 20
 
@@ -77,90 +72,6 @@ def test_a_variable_that_gets_a_new_buffer_leaves_a_hole_behind() -> None:
     assert play(step, 26 * MIB, replacements) is not None
     assert play(step, 25 * MIB, replacements) is None
     assert play(step, 18 * MIB) is not None
-
-
-def test_what_is_missing_is_named_by_device() -> None:
-    import pardnn
-
-    graph = pardnn.Graph.parse("pdg 1\nop a A 10 > 4194304\nop b B 10 < a > 2097152\n")
-    machine = pardnn.Machine.uniform(devices=1, memory=10 * MIB, granularity=256)
-    plan = pardnn.plan(graph, machine)
-
-    class Step:
-        takers: dict[str, Any] = {}
-        taken_from: dict[str, str] = {}
-        assigned: dict[str, Any] = {}
-        input_readers: dict[str, list[str]] = {}
-        shared_reads: frozenset[str] = frozenset()
-        duration_ns = {"a": 10, "b": 10}
-
-    Step.graph = graph  # type: ignore[attr-defined]
-    assert Replay(plan, Step).missing({"d0": 8 * MIB}) == {}
-    # a and b are there at once: 6 MiB.
-    assert Replay(plan, Step).missing({"d0": 5 * MIB}) == {"d0": MIB}
-
-
-# a goes from d0 to d1, where r may take over its copy.
-SENT = "pdg 1\nop a A 9 > 1048576\nop p P 9 > 1048576\nop r R 9 < a p > 1048576~0\n"
-
-
-@pytest.mark.parametrize(("others", "mib"), [([], 3), (["p:0"], 2)])
-def test_an_output_takes_over_no_copy_but_what_else_it_may(others: list[str], mib: int) -> None:
-    import pardnn
-
-    graph = pardnn.Graph.parse(SENT)
-    plan = pardnn.simulate(
-        graph,
-        pardnn.Machine.uniform(devices=2, memory=10 * MIB, granularity=256),
-        placement={"a": "d0", "p": "d1", "r": "d1"},
-    )
-    assert plan.peaks["d1"] == 2 * MIB
-
-    class Step:
-        takers = {"a:0": [("r", 0)]}
-        taken_from = {"r:0": ["a:0", *others]}
-        assigned: dict[str, Any] = {}
-        input_readers: dict[str, list[str]] = {}
-        shared_reads: frozenset[str] = frozenset()
-        duration_ns = {"a": 9, "p": 9, "r": 9}
-
-    Step.graph = graph  # type: ignore[attr-defined]
-    assert Replay(plan, Step).peaks()["d1"] == mib * MIB
-
-
-# a's copy may be at d1 from 9 on and is there at 1009 ns. By then p has come and gone before w.
-LATE = """pdg 1
-op a A 9 > 3145728
-op p P 9 > 5242880
-op w W 10 < ^p > 1048576
-op q Q 10 < p ^w > 8
-op r R 9 < a w ^q > 8388608
-"""
-
-
-def test_a_copy_that_comes_later_than_planned_may_be_given_a_larger_chunk() -> None:
-    import pardnn
-
-    graph = pardnn.Graph.parse(LATE)
-    plan = pardnn.simulate(
-        graph,
-        pardnn.Machine.uniform(devices=2, memory=99 * MIB, bandwidth=3145728 * 10**6),
-        placement={"a": "d0", **dict.fromkeys("pqwr", "d1")},
-        order={"d0": ["a"], "d1": ["p", "w", "q", "r"]},
-    )
-    assert plan.peaks["d1"] == 12 * MIB  # w, the copy, r
-
-    class Step:
-        takers: dict[str, Any] = {}
-        taken_from: dict[str, list[str]] = {}
-        assigned: dict[str, Any] = {}
-        input_readers: dict[str, list[str]] = {}
-        shared_reads: frozenset[str] = frozenset()
-        duration_ns = {"a": 9, "p": 9, "q": 10, "w": 10, "r": 9}
-
-    Step.graph = graph  # type: ignore[attr-defined]
-    # The 3 MiB of a late copy are given all 5 that p has left.
-    assert Replay(plan, Step).peaks()["d1"] == 14 * MIB
 
 
 REAL = """
