@@ -78,7 +78,7 @@ def test_a_copy_that_comes_later_than_planned_may_be_given_a_larger_chunk() -> N
 
 def test_a_read_of_a_small_variable_takes_nothing() -> None:
     graph = pardnn.Graph.parse(
-        "pdg 1\nvar v 1048576\nop r R 9 < v > 1048576\nop x X 9 < r > 1048576\n"
+        "pdg 1\nvar v 1048576 @g\nop r R 9 < v > 1048576 @g\nop x X 9 < r > 1048576\n"
     )
     plan = pardnn.plan(graph, pardnn.Machine.uniform(devices=1, memory=10 * MIB))
     assert plan.peaks["d0"] == 3 * MIB  # the read is stated as a copy
@@ -87,7 +87,7 @@ def test_a_read_of_a_small_variable_takes_nothing() -> None:
 
 
 def test_a_batch_is_let_go_when_it_was_read() -> None:
-    graph = pardnn.Graph(kinds=("cpu",))
+    graph = pardnn.Graph()
     graph.op("batch", "Placeholder", 0, outputs=[4 * MIB], every=True)
     graph.op("a", "A", 9, inputs=["batch"], outputs=[MIB])
     graph.op("b", "B", 9, inputs=["a"], outputs=[4 * MIB])
@@ -102,7 +102,7 @@ def test_an_assigned_variable_gets_the_buffer_of_its_value() -> None:
     # The value is made beside the variable, of which it takes the place: 2 of 4 MiB are in use at
     # any time, and each step finds a hole where the next value fits.
     graph = pardnn.Graph.parse(
-        "pdg 1\nvar v 2097152\nop x X 9 > 2097152\nop s AssignVariableOp 9 < !v x > 0\n"
+        "pdg 1\nvar v 2097152 @g\nop x X 9 > 2097152\nop s AssignVariableOp 9 < !v x > 0 @g\n"
     )
     plan = pardnn.plan(graph, pardnn.Machine.uniform(devices=1, memory=10 * MIB))
     step = step_of(graph, {"x": 9, "s": 9}, assigned={"s": ("v", "x:0")})
