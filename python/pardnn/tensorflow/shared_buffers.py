@@ -16,7 +16,7 @@ class SharedBuffers:
     def __init__(self, nodes: Sequence[tf.Operation], regions: Regions) -> None:
         self._regions = regions
         self._roots: dict[str, str] = {}
-        self._readers: dict[str, int] = {}
+        self._readers: dict[str, list[str]] = {}
         for node in nodes:
             sources = self.sources(node)
             for source, output in zip(sources, node.outputs, strict=True):
@@ -24,8 +24,7 @@ class SharedBuffers:
                 self._roots[output.name] = root
             for index, tensor in enumerate(node.inputs):
                 if not any(source.alias == index for source in sources):
-                    root = self.root(tensor)
-                    self._readers[root] = self._readers.get(root, 0) + 1
+                    self._readers.setdefault(self.root(tensor), []).append(node.name)
 
     def sources(self, node: tf.Operation) -> list[semantics.Source]:
         """Where the bytes of each output of `node` come from."""
@@ -37,9 +36,9 @@ class SharedBuffers:
         """The tensor that a buffer is named by, which the others in it are aliases of."""
         return self._roots.get(tensor.name, tensor.name)
 
-    def readers(self, root: str) -> int:
-        """How many edges read a buffer; those that only make an alias do not count."""
-        return self._readers.get(root, 1)
+    def readers(self, root: str) -> list[str]:
+        """Nodes that read a buffer, once for each edge; those that only alias it do not count."""
+        return self._readers.get(root, [])
 
     def names_of(self, tensor: tf.Tensor) -> Iterator[str]:
         """`tensor`, and those it is an alias of."""

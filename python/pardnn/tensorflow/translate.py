@@ -113,7 +113,7 @@ class _Translation:
                 self._state(node)
         ordered = order.reads_before_updates(self._accesses(), self._edges())
         self._apply(ordered)
-        graph = builder(kinds=("cpu",), about=self._about())
+        graph = builder(kinds=("cpu",), about={"source": "tensorflow"})
         self._grouping.state(graph, pins, fixed)
         self._emit(graph)
         return self._result(graph, ordered.added)
@@ -259,7 +259,7 @@ class _Translation:
             if index in taken or index not in op.index_of or owner is None:
                 continue
             if not owner.every and self._owns(owner):
-                found.append((self._buffers.readers(root), index))
+                found.append((len(self._buffers.readers(root)), index))
         return [index for _, index in sorted(found, key=lambda choice: choice[0])]
 
     def _owns(self, op: _Op) -> bool:
@@ -333,9 +333,6 @@ class _Translation:
 
     # --- the graph -------------------------------------------------------------------------------
 
-    def _about(self) -> dict[str, str]:
-        return {"source": "tensorflow"}
-
     def _emit(self, graph: Any) -> None:
         phases = order.phases(self._nodes)
         for key, op in self._ops.items():
@@ -373,22 +370,15 @@ class _Translation:
                 for key, op in self._ops.items()
                 if op.node.type == "ReadVariableOp" and not self._owns(op)
             ),
-            input_readers=self._input_readers(),
+            input_readers={
+                key: self._buffers.readers(f"{key}:0")
+                for key, op in self._ops.items()
+                if op.node.type == "Placeholder"
+            },
             branches=self._branches,
             conditional=frozenset(self._branches)
             | {node.name for node in self._nodes if node.type in compat.SPLITS},
         )
-
-    def _input_readers(self) -> dict[str, list[str]]:
-        readers: dict[str, list[str]] = {
-            key: [] for key, op in self._ops.items() if op.node.type == "Placeholder"
-        }
-        for key, op in self._ops.items():
-            for tensor in op.node.inputs:
-                source = _key(self._buffers.root(tensor))
-                if source in readers and key not in readers[source]:
-                    readers[source].append(key)
-        return readers
 
     def _is_large(self, op: _Op) -> bool:
         """Whether an op holds or reads a large buffer, and does more than pass it on."""

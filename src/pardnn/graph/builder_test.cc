@@ -7,7 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "pardnn/base/error.h"
+#include "pardnn/base/message_test.h"
 #include "pardnn/graph/specs.h"
 
 using namespace pardnn;
@@ -53,16 +53,6 @@ std::string keys(const Graph& graph, std::span<const OpId> ops) {
   std::string text;
   for (const OpId op : ops) text += std::string(graph.key(op)) + ' ';
   return text;
-}
-
-template <class Act>
-std::string message_of(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 std::string message_of_building(const std::vector<OpSpec>& ops,

@@ -12,7 +12,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "pardnn/base/error.h"
+#include "pardnn/base/message_test.h"
 #include "pardnn/io/gzip.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/pdg_writer.h"
@@ -36,16 +36,6 @@ struct Folder {
   }
   std::filesystem::path path;
 };
-
-template <class Act>
-std::string message_of(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 // A text that does not compress to nothing: the numbers 0, 1, 2, … one a line.
 std::string many_lines(int count) {

@@ -5,21 +5,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "pardnn/base/message_test.h"
 #include "pardnn/base/quantity.h"
 
 using namespace pardnn;
 
 namespace {
-
-template <class Act>
-std::string message_of(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 const boost::json::value& sample() {
   static const boost::json::value value = parse_json(

@@ -5,7 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "pardnn/base/error.h"
+#include "pardnn/base/message_test.h"
 #include "pardnn/io/pdg_writer.h"
 
 using namespace pardnn;
@@ -53,12 +53,7 @@ std::string canonical(std::string_view text) { return write_pdg(*read_pdg(text, 
 
 // What is said of a file whose second line and those after it are these.
 std::string message_of_file(std::string_view text) {
-  try {
-    read_pdg(text, "t");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return message_of([&] { read_pdg(text, "t"); });
 }
 std::string message(std::string_view lines) {
   return message_of_file("pdg 1\n" + std::string(lines) + "\n");

@@ -6,7 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "pardnn/base/error.h"
+#include "pardnn/base/message_test.h"
 #include "pardnn/io/pdg_reader.h"
 
 using namespace pardnn;
@@ -29,12 +29,7 @@ const Problem& problem() {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    read_placement(text, "p.csv", problem());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return message_of([&] { read_placement(text, "p.csv", problem()); });
 }
 
 }  // namespace

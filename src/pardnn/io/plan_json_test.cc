@@ -6,7 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "pardnn/base/error.h"
+#include "pardnn/base/message_test.h"
 #include "pardnn/io/pdg_reader.h"
 
 using namespace pardnn;
@@ -65,12 +65,7 @@ Plan any_plan(const Problem& problem) {
 }
 
 std::string refusal(const std::string& text, const std::string& graph) {
-  try {
-    read_plan(text, "p.json", read_pdg(graph, "g"));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return message_of([&] { read_plan(text, "p.json", read_pdg(graph, "g")); });
 }
 
 }  // namespace
