@@ -227,7 +227,7 @@ def main() -> int:
         "seconds": time.perf_counter() - start,
     }
     (ROOT / "build" / "demo.json").write_text(json.dumps(summary, indent=2) + "\n")
-    say(f"{verdict(summary, ordinary['peak_bytes'])}")
+    say(verdict(summary, ordinary["peak_bytes"]))
     return 0 if passed else 1
 
 

@@ -209,6 +209,11 @@ class CorePlanner:
         best: tuple[tuple[int, int], Any] | None = None
         begin = time.monotonic()
         for seed in range(_MOST_ROUNDS):
+            if best is not None:
+                keepable = best[0][0] == 0
+                patience_s = _SEARCH_S if keepable else _LONGEST_SEARCH_S
+                if best[0] == (0, 0) or time.monotonic() - begin > patience_s:
+                    break
             plans = self._plans(graph=step.graph, gaps=gaps, margins=margins, seed=seed)
             if not plans[0].fits:
                 if best is None:
@@ -223,12 +228,7 @@ class CorePlanner:
             lacking = missing[plans.index(plan)][1]
             if best is None or least < best[0]:
                 best = least, plan
-            spent_s = time.monotonic() - begin
-            if spent_s > _LONGEST_SEARCH_S or best[0] == (0, 0):
-                break
-            if spent_s > _SEARCH_S and best[0][0] == 0:
-                break
-            _LOG.info("an allocator would lack %s bytes; planning again", lacking)
+            _LOG.info("plan %d: allocators lack %s bytes of room to spare", seed, lacking)
             for device, size in lacking.items():
                 unused = plan.limits[device] - plan.peaks[device]
                 gaps[device] += unused + size + _LEAST_GAPS_BYTES

@@ -87,7 +87,7 @@ def _wake_gently() -> None:
     """Lets no thread of this process push another aside when it wakes up; threads inherit this.
 
     Where workers share cores, each message wakes threads of several of them. What they push aside
-    holds a tensor that has just come or a core's warm cache.
+    may be the thread that still holds a tensor that has just come.
     """
     if hasattr(os, "SCHED_BATCH"):
         # A system that forbids the call is only slower.
