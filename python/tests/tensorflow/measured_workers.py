@@ -39,6 +39,7 @@ def main() -> None:
         wait(cluster.device_strings[0])
         found["scalars"] = len(scalars)
         found["with_small"] = cluster.memory(0)["current"] - before - found["size"]
+        found["large"] = len(halves)
         found["halves"] = len(halves) * 4 * (1 << 15)
     json.dump(found, sys.stdout)
 
