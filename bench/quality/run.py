@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
                      metavar="BANDWIDTH+OVERHEAD,...")  # fmt: skip
     how.add_argument("--contention", type=words, default=["off", "on"], metavar="off,on")
     how.add_argument("--memory", type=words, default=[settings.UNLIMITED, "2.0", "1.3", "1.1"],
-                     metavar="unlimited,X,...", help="X is a multiple of the even share")  # fmt: skip
+                     metavar="unlimited,X,...", help="X: times the even share")  # fmt: skip
     how.add_argument("--algorithms", type=words, default=["auto", "etf", "pardnn"], metavar="A,...")
     how.add_argument("--budget", metavar="TIME", help="of each plan")
     how.add_argument("--steps", metavar="N", help="of each search (200 without --budget)")
@@ -86,6 +87,10 @@ def chosen_graphs(options: argparse.Namespace) -> list[corpus.Graph]:
     ]
 
 
+def plan_one(measured: Measured, search: list[str], plan: tuple[settings.Setting, str]) -> Row:
+    return measured.plan(*plan, search)
+
+
 def measure(
     program: Path,
     graphs: list[corpus.Graph],
@@ -103,7 +108,8 @@ def measure(
             if any(setting.memory != settings.UNLIMITED for setting in wanted):
                 _ = measured.whole_bytes  # before threads ask for it at once
             plans = [(setting, algorithm) for setting in wanted for algorithm in algorithms]
-            for row in pool.map(lambda plan: measured.plan(*plan, search), plans):
+            one = functools.partial(plan_one, measured, search)
+            for row in pool.map(one, plans):
                 rows.append(row)
                 if sys.stderr.isatty():
                     print(f"\r\033[K{len(rows)}/{total} {graph.name}", end="", file=sys.stderr)
