@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -137,12 +138,12 @@ void step_all(std::vector<std::unique_ptr<Lane>>& lanes) {
     for (const auto& lane : lanes) lane->step();
     return;
   }
-  std::vector<std::thread> threads;
+  std::vector<std::future<void>> others;
   for (std::size_t n = 1; n < lanes.size(); ++n) {
-    threads.emplace_back([&lane = *lanes[n]] { lane.step(); });
+    others.push_back(std::async(std::launch::async, [&lane = *lanes[n]] { lane.step(); }));
   }
   lanes.front()->step();
-  for (std::thread& thread : threads) thread.join();
+  for (std::future<void>& other : others) other.get();
 }
 
 }  // namespace
