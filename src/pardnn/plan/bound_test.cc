@@ -60,6 +60,47 @@ BOOST_AUTO_TEST_CASE(costs_are_those_of_the_kinds_allowed) {
   BOOST_TEST(bound("op x In 9 every=1\n", devices(2)) == 0);
 }
 
+// A byte takes 1 ns.
+Machine slow_devices() {
+  return Machine::uniform({.capacity_bytes = {1000, 1000}, .bytes_per_second = 1'000'000'000});
+}
+
+//   a(10) --.
+//            c(5)     apart, what a or b makes has to cross
+//   b(20) --'
+//
+// 100 bytes: if b is not beside c, c starts at 20 + 100; if a is not, at 10 + 100; if both are, one
+// device does 10 + 20 first. The least is 30, the longest path only 20.
+// 2 bytes: with a apart, c can start at 20, when b is done and a's 2 bytes have been there
+// since 12.
+BOOST_AUTO_TEST_CASE(what_is_waited_for_was_made_beside_or_has_crossed) {
+  BOOST_TEST(bound("op a T 10 > 100\nop b T 20 > 100\nop c T 5 < a b\n", slow_devices()) == 35);
+  BOOST_TEST(bound("op a T 10 > 2\nop b T 20 > 2\nop c T 5 < a b\n", slow_devices()) == 25);
+}
+
+// The same from the end: b and c wait for a, and 10 + 20 + 5 on one device is less than 100 bytes.
+BOOST_AUTO_TEST_CASE(what_follows_is_bounded_like_what_is_waited_for) {
+  BOOST_TEST(bound("op a T 10 > 100\nop b T 20 < a\nop c T 5 < a\n", slow_devices()) == 35);
+}
+
+// Pinned apart, 7 bytes cross for certain; two tensors of one op go one after the other.
+BOOST_AUTO_TEST_CASE(what_must_be_apart_crosses) {
+  BOOST_TEST(bound("op a T 10 > 7 on=d0\nop b T 20 < a on=d1\n", slow_devices()) == 37);
+  BOOST_TEST(bound("op a T 10 > 7 4 on=d0\nop b T 20 < a a:1 on=d1\n", slow_devices()) == 41);
+}
+
+//   a(10) -> each of b c d e f g (10)    together 60 behind a, 30 on each of two devices
+BOOST_AUTO_TEST_CASE(work_between_a_head_and_the_end_is_shared) {
+  std::string graph = "op a T 10 > 0\n";
+  for (const char* key : {"b", "c", "d", "e", "f", "g"}) {
+    graph += std::string("op ") + key + " T 10 < a\n";
+  }
+  // A signal takes at least 1 ns (rule T2): one device does a and three of them by 40, the other
+  // three by 41; four and two would be 50.
+  BOOST_TEST(bound(graph, slow_devices()) >= 40);
+  BOOST_TEST(bound(graph, slow_devices()) <= 41);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
