@@ -20,8 +20,6 @@ namespace {
 constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
 constexpr std::uint64_t kRandomPlans = 6;  // beside five of rows and auto
 
-bool is_stress() { return std::getenv("PARDNN_STRESS") != nullptr; }
-
 // From the environment, else `otherwise`.
 std::size_t number_of(const char* name, std::size_t otherwise) {
   const char* text = std::getenv(name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -94,6 +95,8 @@ std::vector<OpId> random_order(const Graph& graph, Random& random) {
 }
 
 }  // namespace
+
+bool is_stress() { return std::getenv("PARDNN_STRESS") != nullptr; }
 
 void run_trials(std::string_view what, std::size_t count, const Trial& trial,
                 std::chrono::seconds limit) {

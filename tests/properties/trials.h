@@ -38,6 +38,9 @@ class Findings {
 // A trial by its number; makes its own problem from that number alone.
 using Trial = std::function<Findings(std::size_t number)>;
 
+// Whether trials are to go on for long: PARDNN_STRESS is set.
+bool is_stress();
+
 // Runs trials 0 … count - 1 on as many threads as there are cores, reports through Boost.Test what
 // was broken (the first few), and says how many plans were looked at. After `limit` none begins.
 void run_trials(std::string_view what, std::size_t count, const Trial& trial,

@@ -254,7 +254,7 @@ class CorePlanner:
         least = self._options.margin
         plans: list[Any] = []
         for margin in (least, *sorted(m for m in margins if m > least)):
-            # Without the search: a round of this one plans dozens of times.
+            # Without the core's search: a round here plans many times.
             plan = pardnn.plan(
                 graph,
                 machine,

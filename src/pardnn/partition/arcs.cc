@@ -61,16 +61,17 @@ void Arcs::price_links() {
     for (const DeviceId to : problem_.devices()) {
       if (from == to || !problem_.has_link(from, to)) continue;
       const Link& link = problem_.link(from, to);
-      const LinkClass found{link.bytes_per_second, link.overhead_ns, link.latency_ns, from, to};
-      const auto known = std::find(classes_.begin(), classes_.end(), found);
+      const auto known = std::ranges::find_if(classes_, [&](const auto& devices) {
+        return problem_.link(devices.first, devices.second).costs_like(link);
+      });
       class_of_link_[pair(from, to)] = static_cast<std::uint32_t>(known - classes_.begin());
-      if (known == classes_.end()) classes_.push_back(found);
+      if (known == classes_.end()) classes_.emplace_back(from, to);
     }
   }
   crossing_ns_.reserve(value_bytes_.size() * classes_.size());
   for (const std::int64_t bytes : value_bytes_) {
-    for (const LinkClass& link : classes_) {
-      crossing_ns_.push_back(problem_.crossing_ns(bytes, link.from, link.to));
+    for (const auto& [from, to] : classes_) {
+      crossing_ns_.push_back(problem_.crossing_ns(bytes, from, to));
     }
   }
 }

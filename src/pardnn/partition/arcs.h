@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "pardnn/base/integers.h"
 #include "pardnn/problem/problem.h"
-#include "pardnn/plan/plan.h"
 
 namespace pardnn {
 
@@ -41,15 +41,6 @@ class Arcs {
   }
 
  private:
-  struct LinkClass {  // links that cost the same
-    std::int64_t bytes_per_second, overhead_ns, latency_ns;
-    DeviceId from, to;  // one of them
-    friend bool operator==(const LinkClass& a, const LinkClass& b) {
-      return a.bytes_per_second == b.bytes_per_second && a.overhead_ns == b.overhead_ns &&
-             a.latency_ns == b.latency_ns;
-    }
-  };
-
   std::size_t pair(DeviceId from, DeviceId to) const {
     return index(from) * problem_.device_count() + index(to);
   }
@@ -62,7 +53,7 @@ class Arcs {
   Table<TensorId, std::optional<SentId>> value_of_tensor_;
   Table<OpId, std::optional<SentId>> signal_of_op_;
   Lists<OpId, Arc> producers_, readers_;
-  std::vector<LinkClass> classes_;
+  std::vector<std::pair<DeviceId, DeviceId>> classes_;       // one of the links that cost the same
   std::vector<std::optional<std::uint32_t>> class_of_link_;  // devices x devices
   std::vector<std::int64_t> crossing_ns_;                    // values x classes
 };

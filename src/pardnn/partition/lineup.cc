@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pardnn/partition/times.h"
+
 namespace pardnn {
 
 Walk::Walk(const Problem& problem, const Arcs& arcs)

@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "pardnn/plan/plan.h"
 #include "pardnn/partition/arcs.h"
-#include "pardnn/partition/rows.h"
-#include "pardnn/partition/times.h"
 
 namespace pardnn {
 

@@ -113,16 +113,16 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   if (algorithm == kAuto && memory_binds && !run.stopped()) {
     fit_into_memory(best, times, proposals, run);
   }
-  const std::int64_t bound_ns = lower_bound_ns(problem);
-  std::int64_t steps = 0;
-  if (algorithm == kAuto && !best.empty()) {
-    polish(best, times, part_of(run));
-    steps = search(best, bound_ns, run);
-  }
   if (best.empty()) {
     throw Error(
         "machine: found no link where ops on different devices must exchange tensors, "
         "expected one from every device to every other");
+  }
+  const std::int64_t bound_ns = lower_bound_ns(problem);
+  std::int64_t steps = 0;
+  if (algorithm == kAuto) {
+    polish(best, times, part_of(run));
+    steps = search(best, bound_ns, run);
   }
   Plan plan = finished_plan(problem, best, run);
   plan.bound_ns = bound_ns;

@@ -4,10 +4,10 @@
 #include <array>
 #include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
 
 namespace pardnn {
@@ -134,10 +134,6 @@ class Lane {
 };
 
 void step_all(std::vector<std::unique_ptr<Lane>>& lanes) {
-  if (std::thread::hardware_concurrency() < 2) {
-    for (const auto& lane : lanes) lane->step();
-    return;
-  }
   std::vector<std::future<void>> others;
   for (std::size_t n = 1; n < lanes.size(); ++n) {
     others.push_back(std::async(std::launch::async, [&lane = *lanes[n]] { lane.step(); }));

@@ -14,10 +14,10 @@ namespace pardnn {
 // fewer windows as long as they fail. After each step all lanes go on from the best of them, ties
 // to the first; threads only execute lanes, so the answer does not depend on how many there are.
 //
-// Ends after `run.steps` steps, or when the budget is over, or, without either, after so many that
-// it costs about as much as the rows did; and always when the step is as short as `bound_ns`, or
-// after many steps in which nothing became shorter where no budget asks for more. What is found is
-// offered to `best`. Answers the steps taken.
+// Ends after `run.steps` steps, or when the budget is over or, without either, when each lane has
+// walked about a million ops, after 60 steps or after 30 in which nothing became better; and always
+// when the step is as short as `bound_ns`. What is found is offered to `best`. Answers the steps
+// taken.
 std::int64_t search(Best& best, std::int64_t bound_ns, const Run& run);
 
 }  // namespace pardnn

@@ -1,6 +1,11 @@
 #include "pardnn/partition/windows.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "pardnn/partition/times.h"
 
 namespace pardnn {
 namespace {
@@ -63,6 +68,17 @@ std::size_t Windows::pass(Lineup& lineup, const Knobs& knobs, Random& random) {
   return kept;
 }
 
+template <class TailOf>
+std::int64_t Windows::after_ns(OpId op, TailOf tail_ns) const {
+  const DeviceId device = lineup_->device[op];
+  std::int64_t longest_ns = 0;
+  for (const Arc& arc : walk_.readers(op)) {
+    const std::int64_t crossing_ns = walk_.crossing_ns(arc.value, device, lineup_->device[arc.op]);
+    longest_ns = std::max(longest_ns, crossing_ns + tail_ns(arc.op));
+  }
+  return longest_ns;
+}
+
 void Windows::find_tails(const std::vector<std::size_t>& ends) {
   const Lineup& lineup = *lineup_;
   after_ns_.assign(ends.size() * device_count_, 0);
@@ -74,12 +90,9 @@ void Windows::find_tails(const std::vector<std::size_t>& ends) {
     }
     const OpId op = lineup.order[n];
     const DeviceId device = lineup.device[op];
-    std::int64_t after_ns = next_ns[index(device)];
-    for (const Arc& arc : walk_.readers(op)) {
-      const std::int64_t crossing_ns = walk_.crossing_ns(arc.value, device, lineup.device[arc.op]);
-      after_ns = std::max(after_ns, crossing_ns + tail_ns_[arc.op]);
-    }
-    tail_ns_[op] = next_ns[index(device)] = after_ns + problem_.duration_ns(op, device);
+    const std::int64_t edges_ns = after_ns(op, [&](OpId reader) { return tail_ns_[reader]; });
+    tail_ns_[op] = std::max(next_ns[index(device)], edges_ns) + problem_.duration_ns(op, device);
+    next_ns[index(device)] = tail_ns_[op];
   }
 }
 
@@ -107,10 +120,9 @@ void Windows::enter(std::size_t first, std::size_t last, const std::int64_t* nex
 bool Windows::try_window(const Knobs& knobs, Random& random) {
   replay();
   const Outcome old = outcome();
-  before_.clear();
+  device_before_.clear();
   for (std::size_t n = first_; n < last_; ++n) {
-    const OpId op = lineup_->order[n];
-    before_.push_back({lineup_->device[op], lineup_->start_ns[op], lineup_->finish_ns[op]});
+    device_before_.push_back(lineup_->device[lineup_->order[n]]);
   }
   rank(knobs, random);
   walk_.back_to_mark();
@@ -137,7 +149,7 @@ bool Windows::try_window(const Knobs& knobs, Random& random) {
 void Windows::undo() {
   walk_.back_to_mark();
   for (std::size_t n = first_; n < last_; ++n) {
-    lineup_->device[lineup_->order[n]] = before_[n - first_].device;
+    lineup_->device[lineup_->order[n]] = device_before_[n - first_];
   }
   replay();
 }
@@ -174,13 +186,8 @@ void Windows::rank(const Knobs& knobs, Random& random) {
   const Lineup& lineup = *lineup_;
   for (std::size_t n = last_; n-- > first_;) {
     const OpId op = lineup.order[n];
-    const DeviceId device = lineup.device[op];
-    std::int64_t rank_ns = 0;
-    for (const Arc& arc : walk_.readers(op)) {
-      const std::int64_t crossing_ns = walk_.crossing_ns(arc.value, device, lineup.device[arc.op]);
-      rank_ns = std::max(rank_ns, crossing_ns + tail_or_rank_ns(arc.op));
-    }
-    rank_ns += problem_.duration_ns(op, device);
+    std::int64_t rank_ns = after_ns(op, [&](OpId reader) { return tail_or_rank_ns(reader); });
+    rank_ns += problem_.duration_ns(op, lineup.device[op]);
     if (knobs.noise_per_mille > 0) {
       rank_ns += rank_ns / 1000 * random.between(0, knobs.noise_per_mille);
     }
@@ -194,7 +201,7 @@ bool Windows::list(const Knobs& knobs, std::int64_t bound_ns) {
   listed_.clear();
   active_.clear();
   waiting_.clear();
-  count_missing(knobs);
+  find_first_ready(knobs);
   while (!active_.empty()) {
     const std::size_t chosen = most_urgent(knobs);
     const Slot next = active_[chosen];
@@ -224,7 +231,7 @@ bool Windows::list(const Knobs& knobs, std::int64_t bound_ns) {
   return true;
 }
 
-void Windows::count_missing(const Knobs& knobs) {
+void Windows::find_first_ready(const Knobs& knobs) {
   const std::vector<OpId>& order = lineup_->order;
   if (problem_.rules().given_order) {
     if (first_ < last_) activate(order[first_], knobs);

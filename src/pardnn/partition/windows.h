@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "pardnn/base/random.h"
@@ -28,7 +29,8 @@ struct Knobs {
 // listed anew, the step cannot become longer as long as no op that leaves the window, plus the tail
 // of what it meets there, is later than the longest path was; so a try costs no more than its
 // window. Within a window ops are taken by list scheduling with the longest path to the end as
-// priority, one in `kMostActive` of the most urgent ready ones. O((ops + edges) * devices).
+// priority; more than 16 ready ops are not weighed against each other, the rest wait, the most
+// urgent first. O((ops + edges) * devices).
 class Windows {
  public:
   Windows(const Problem& problem, const Arcs& arcs);
@@ -55,11 +57,6 @@ class Windows {
     std::int64_t start_ns = 0, finish_ns = 0;
   };
 
-  struct Before {  // what an op of the window was
-    DeviceId device{};
-    std::int64_t start_ns = 0, finish_ns = 0;
-  };
-
   std::vector<std::size_t> window_ends(const Knobs& knobs) const;
   void find_tails(const std::vector<std::size_t>& ends);
   bool try_window(const Knobs& knobs, Random& random);
@@ -75,11 +72,14 @@ class Windows {
   void undo();
 
   void rank(const Knobs& knobs, Random& random);
+  // The longest path behind the op where `tail_ns(reader)` follows from each reader's start on.
+  template <class TailOf>
+  std::int64_t after_ns(OpId op, TailOf tail_ns) const;
   std::int64_t tail_or_rank_ns(OpId op) const {
     return is_inside(op) ? priority_[op] : tail_ns_[op];
   }
   bool list(const Knobs& knobs, std::int64_t bound_ns);
-  void count_missing(const Knobs& knobs);
+  void find_first_ready(const Knobs& knobs);
   void make_ready(OpId op, const Knobs& knobs);
   void activate(OpId op, const Knobs& knobs);
   void choose_device(Slot& slot, const Knobs& knobs);
@@ -107,7 +107,7 @@ class Windows {
   Table<UnitId, std::uint32_t> unit_window_, unit_inside_;  // the same, and ops of it there
   Table<UnitId, char> unit_settled_;
   std::int64_t longest_ns_ = 0;
-  std::vector<Before> before_;
+  std::vector<DeviceId> device_before_;  // of each op of it, in its old order
 
   // The new order of it.
   Table<OpId, std::int64_t> priority_;

@@ -19,9 +19,7 @@ class Crossings {
         if (from == to || !problem.has_link(from, to)) continue;
         const Link& link = problem.link(from, to);
         const bool is_known = std::ranges::any_of(pairs_, [&](const Pair& pair) {
-          const Link& other = problem.link(pair.first, pair.second);
-          return other.bytes_per_second == link.bytes_per_second &&
-                 other.overhead_ns == link.overhead_ns && other.latency_ns == link.latency_ns;
+          return problem.link(pair.first, pair.second).costs_like(link);
         });
         if (!is_known) pairs_.emplace_back(from, to);
       }

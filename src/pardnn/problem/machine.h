@@ -28,6 +28,12 @@ struct Link {
   std::int64_t overhead_ns = 0;       // held on the channels before the bytes
   std::int64_t latency_ns = 0;        // after the channels are free again
   std::vector<ChannelId> channels;    // at least one, ascending
+
+  // Whether every tensor takes as long on the other, channels aside.
+  bool costs_like(const Link& other) const {
+    return bytes_per_second == other.bytes_per_second && overhead_ns == other.overhead_ns &&
+           latency_ns == other.latency_ns;
+  }
 };
 
 struct Machine {

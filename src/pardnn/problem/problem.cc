@@ -146,15 +146,12 @@ void Problem::make_allowed() {
 void Problem::make_link_classes() {
   for (const std::optional<Link>& link : machine_.links) {
     if (!link) continue;
-    const auto same = [&](const LinkClass& other) {
-      return other.bytes_per_second == link->bytes_per_second &&
-             other.overhead_ns == link->overhead_ns && other.latency_ns == link->latency_ns;
-    };
+    const auto same = [&](const LinkClass& known) { return known.link.costs_like(*link); };
     const auto found = std::find_if(link_classes_.begin(), link_classes_.end(), same);
     if (found != link_classes_.end()) {
       ++found->count;
     } else {
-      link_classes_.push_back({link->bytes_per_second, link->overhead_ns, link->latency_ns, 1});
+      link_classes_.push_back({*link, 1});
     }
   }
 }
@@ -181,7 +178,7 @@ void Problem::check_totals() const {
   }
   for (DeviceId device : devices()) held += reserve_bytes(device);
   Wide worst_transfers = 0;
-  for (const LinkClass& link : link_classes_) {
+  for (const auto& [link, links] : link_classes_) {
     const Wide bytes_ns = sent * 1'000'000'000 / link.bytes_per_second;
     const Wide each_ns = Wide{link.overhead_ns} + link.latency_ns + 2;
     worst_transfers = std::max(worst_transfers, bytes_ns + each_ns * sends);
@@ -230,17 +227,17 @@ std::int64_t Problem::crossing_ns(std::int64_t bytes, DeviceId from, DeviceId to
 
 std::int64_t Problem::mean_crossing_ns(std::int64_t bytes) const {
   Wide sum = 0, count = 0;
-  for (const LinkClass& link : link_classes_) {
+  for (const auto& [link, links] : link_classes_) {
     const Wide one = Wide{busy_for(bytes, link.bytes_per_second, link.overhead_ns)};
-    sum += (one + link.latency_ns) * link.count;
-    count += link.count;
+    sum += (one + link.latency_ns) * links;
+    count += links;
   }
   return count == 0 ? 0 : static_cast<std::int64_t>(sum / count);
 }
 
 std::int64_t Problem::least_crossing_ns(std::int64_t bytes) const {
   std::optional<std::int64_t> least;
-  for (const LinkClass& link : link_classes_) {
+  for (const auto& [link, links] : link_classes_) {
     const std::int64_t one =
         busy_for(bytes, link.bytes_per_second, link.overhead_ns) + link.latency_ns;
     least = std::min(least.value_or(one), one);

@@ -96,7 +96,8 @@ class Problem {
  private:
   // Links that cost the same, counted once.
   struct LinkClass {
-    std::int64_t bytes_per_second, overhead_ns, latency_ns, count;
+    Link link;  // one of them
+    std::int64_t count;
   };
 
   void check_rules() const;
