@@ -8,6 +8,7 @@ the other they are read again afterwards; a take-over shows in the first only, a
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ R = tf.raw_ops
 F, N, B = tf.float32, tf.int32, tf.bool
 SQUARE = (512, 512)  # 1 MiB: the allocator counts tensors of 256 KiB and more
 BINARY = (SQUARE, SQUARE)
+RUNS = 5  # of each function that is measured
 Kernel = tuple[str, Callable[..., Any], Sequence[Any], Sequence[Any]]
 
 
@@ -132,8 +134,16 @@ def function_of(kernel: Kernel, keep: bool) -> Any:
 
 
 def taken(function: Any, given: Sequence[tf.Tensor]) -> int:
-    """Bytes the function has allocated at most, beyond its inputs."""
+    """Bytes the function allocates at most, beyond its inputs: the median of a few runs.
+
+    What earlier functions left is freed by other threads, so now and then a tensor gets a chunk
+    half as large again as itself, which is not worth splitting, and all of it counts.
+    """
     function(*given)
+    return statistics.median_low([taken_once(function, given) for _ in range(RUNS)])
+
+
+def taken_once(function: Any, given: Sequence[tf.Tensor]) -> int:
     tf.config.experimental.reset_memory_stats("CPU:0")
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     function(*given)
