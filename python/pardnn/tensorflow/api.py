@@ -19,7 +19,7 @@ import tensorflow as tf
 import pardnn
 from pardnn.launch import RunOptions
 from pardnn.tensorflow import compat, compat_hooks, compat_state, hooks, step_graph, variables
-from pardnn.tensorflow.capture import Capture, capture_function
+from pardnn.tensorflow.tracing import Capture, capture_function
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.planning import CorePlanner
 from pardnn.tensorflow.run import Engine

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, semantics
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.loops import Regions
 from pardnn.tensorflow.place import CAPTURED_PREFIX
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from pardnn.errors import Refusal
 from pardnn.tensorflow import compat, compat_hooks
-from pardnn.tensorflow.capture import Capture, capture_function
+from pardnn.tensorflow.tracing import Capture, capture_function
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from pardnn.tensorflow import compat, constants, gates, passes
 from pardnn.tensorflow.branches import branches_of, may_wait
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.gates import Gate, Hold
 
 # Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,

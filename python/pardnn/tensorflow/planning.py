@@ -21,7 +21,7 @@ from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
 from pardnn.tensorflow import costs, links, scopes, step_graph, translate
 from pardnn.tensorflow.allocator import GRAIN_BYTES
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
 from pardnn.tensorflow.replay import Replay

@@ -21,7 +21,7 @@ import tensorflow as tf
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
 from pardnn.tensorflow import allocator, hooks, refused, steps, summary, variables
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.place import base_graph, place
 from pardnn.tensorflow.steps import PlannedStep, Record, Request, Version

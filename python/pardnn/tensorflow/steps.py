@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, passes
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.place import StepPlacement
 
 

@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from pardnn.tensorflow import compat, order, semantics
 from pardnn.tensorflow.branches import branches_of
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.grouping import Grouping
 from pardnn.tensorflow.kinds import Kinds
 from pardnn.tensorflow.loops import Region, regions_of

@@ -19,7 +19,7 @@ import tensorflow as tf
 from keras import layers
 
 from pardnn.tensorflow import compat, compat_hooks
-from pardnn.tensorflow.capture import capture_function
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import place
 
 CROSS_ENTROPY = {"from_logits": True}

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from pardnn.tensorflow.capture import Capture
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.place import StepPlacement, base_graph
 
 LIVE: list[Any] = []

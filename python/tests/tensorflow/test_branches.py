@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from pardnn.tensorflow import order
 from pardnn.tensorflow.branches import branches_of, may_wait
-from pardnn.tensorflow.capture import capture_function
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, place
 
 

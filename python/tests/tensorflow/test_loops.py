@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from pardnn.tensorflow import loops
-from pardnn.tensorflow.capture import capture_function
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import base_graph
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from pardnn.tensorflow.capture import capture_function
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, base_graph, place
 
 HERE = Path(__file__).parent

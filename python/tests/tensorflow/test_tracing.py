@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pardnn.errors import Refusal
 from pardnn.tensorflow import compat
-from pardnn.tensorflow.capture import capture_function
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, base_graph, place
 
 
