@@ -60,6 +60,71 @@ BOOST_AUTO_TEST_CASE(costs_are_those_of_the_kinds_allowed) {
   BOOST_TEST(bound("op x In 9 every=1\n", devices(2)) == 0);
 }
 
+// Links of `crossing_ns` for any tensor of a byte, 1 ns of it for the byte.
+Machine apart(std::size_t count, std::int64_t crossing_ns) {
+  return Machine::uniform({.capacity_bytes = std::vector<std::int64_t>(count, 1000),
+                           .bytes_per_second = 1'000'000'000,
+                           .overhead_ns = crossing_ns - 1});
+}
+
+constexpr const char* kJoin = "op a T 10 > 1\nop b T 10 > 1\nop c T 1 < a b\n";
+constexpr const char* kFork = "op a T 1 > 1\nop b T 10 < a\nop c T 10 < a\n";
+
+// a and b one after another on c's device: 10 + 10 + 1. Or one of them elsewhere: 10 + 6 + 1.
+BOOST_AUTO_TEST_CASE(what_is_not_made_on_the_device_of_its_reader_has_to_cross) {
+  BOOST_TEST(bound(kJoin, apart(2, 6)) == 17);
+  BOOST_TEST(bound(kJoin, apart(2, 60)) == 21);
+}
+
+// The same from the end of the step
+BOOST_AUTO_TEST_CASE(what_is_not_read_on_the_device_of_its_maker_has_to_cross) {
+  BOOST_TEST(bound(kFork, apart(2, 6)) == 17);
+  BOOST_TEST(bound(kFork, apart(2, 60)) == 21);
+}
+
+// Three branches between a and d, each 10 long. Elsewhere a branch takes 6 + 10 + 6.
+//
+//     a(1) > b(10), c(10), e(10) > d(1)
+//
+// With a and d together: 1 + 22 + 1, two of the branches beside them. With a and d apart a third
+// branch elsewhere takes as long, and three on two devices longer: at least (30 + 6 + 6) / 2 = 21
+// between a and d. So 23, while all branches counted by themselves say 1 + 10 + 6 + 1 = 18.
+BOOST_AUTO_TEST_CASE(what_lies_between_a_fork_and_a_join_comes_and_goes) {
+  const std::string three =
+      "op a T 1 > 1\nop b T 10 < a > 1\nop c T 10 < a > 1\nop e T 10 < a > 1\n"
+      "op d T 1 < b c e\n";
+  BOOST_TEST(bound(three, apart(4, 6)) == 23);
+}
+
+// a is on c's device for certain, so b is worth sending away: max(10, 10 + 6) + 1. And a, d and c
+// one after another, while b comes and goes.
+BOOST_AUTO_TEST_CASE(the_unit_of_an_op_is_on_its_device) {
+  BOOST_TEST(bound("op a T 10 @g\nop b T 10 > 1\nop c T 1 < ^a b @g\n", apart(2, 6)) == 17);
+  BOOST_TEST(bound("op a T 10 @g\nop b T 1 < ^a\nop c T 10 < ^b @g\nop d T 9 @g\n",
+                   apart(2, 6)) == 29);
+}
+
+BOOST_AUTO_TEST_CASE(ops_that_share_no_device_are_apart) {
+  BOOST_TEST(bound("op a T 10 > 1 on=d0\nop b T 10 < a on=d1\n", apart(3, 6)) == 26);
+}
+
+// Both tensors of a go over one link, one after another: 10 + 6 + 6 + 10, or 20 on one device
+BOOST_AUTO_TEST_CASE(tensors_that_go_together_wait_for_each_other) {
+  const std::string two = "op a T 10 > 1 1 on=d0\nop b T 10 < a a:1 on=d1\n";
+  BOOST_TEST(bound(two, apart(2, 6)) == 32);
+  const auto graph = read_pdg("pdg 1\n" + two, "story");
+  BOOST_TEST(lower_bound_ns(Problem(graph, apart(2, 6), {.contention = false})) == 26);
+}
+
+// Between x and y lie 40 of work for two devices
+BOOST_AUTO_TEST_CASE(work_is_shared_between_heads_and_tails) {
+  std::string graph = "op x T 5\n";
+  for (const char* key : {"a", "b", "c", "d"}) {
+    graph += std::string("op ") + key + " T 10 < ^x\n";
+  }
+  BOOST_TEST(bound(graph + "op y T 5 < ^a ^b ^c ^d\n", apart(2, 1)) >= 5 + 20 + 5);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
