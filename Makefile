@@ -10,6 +10,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VENV := build/venv
 TF_VENV := build/venv-tensorflow
+QUALITY_VENV := build/venv-quality
 RESULTS := build/test-results
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -33,6 +34,10 @@ $(VENV)/.packages: tools/requirements-dev.txt tools/make_venv
 
 $(TF_VENV)/.packages: tools/requirements-tensorflow.txt tools/make_venv
 	PYTHON="$(PYTHON)" tools/make_venv $(TF_VENV) $<
+	touch $@
+
+$(QUALITY_VENV)/.packages: bench/quality/requirements.txt tools/make_venv
+	PYTHON="$(PYTHON)" tools/make_venv $(QUALITY_VENV) $<
 	touch $@
 
 # --- building ---
@@ -114,7 +119,7 @@ run-tensorflow: python-tensorflow
 run-tensorflow-long: python-tensorflow
 	$(in_tensorflow) tensorflow-long pytest -m long $(tensorflow_tests)
 
-.PHONY: golden stress sanitize bench-speed bench-fidelity bench-overhead demo
+.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
@@ -135,6 +140,10 @@ bench-speed: $(VENV)/.packages  ## CPU seconds of the planner on large graphs
 	cmake --preset release -DPARDNN_BENCH=ON --log-level=WARNING
 	cmake --build --preset release --parallel $(JOBS) --target pardnn_bench
 	python bench/speed/run.py build/release/pardnn_bench --json-out build/bench-speed.json
+
+bench-quality: build python $(QUALITY_VENV)/.packages  ## steps of plans against bounds and optima; QUALITY_OPTIONS='--quick'
+	python bench/quality/run.py $(QUALITY_OPTIONS) --json-out build/bench-quality.json
+	$(QUALITY_VENV)/bin/python bench/quality/optimum.py --json-out build/bench-optimum.json
 
 bench-fidelity: python-tensorflow  ## predicted against measured peaks and steps of the examples
 	$(TF_VENV)/bin/python bench/fidelity/run.py --json-out build/bench-fidelity.json
