@@ -144,11 +144,11 @@ Findings try_any_plan(std::size_t number) {
 BOOST_AUTO_TEST_SUITE(properties_of_the_optimum)
 
 BOOST_AUTO_TEST_CASE(no_step_is_shorter_than_the_lower_bound) {
-  run_trials("optimum", trial_count(2'000, 100'000), try_time);
+  run_trials("optimum", trial_count(10'000, 100'000), try_time);
 }
 
 BOOST_AUTO_TEST_CASE(nothing_that_fits_is_called_impossible) {
-  run_trials("impossible", trial_count(2'000, 50'000), try_memory);
+  run_trials("impossible", trial_count(5'000, 50'000), try_memory);
 }
 
 BOOST_AUTO_TEST_CASE(no_plan_holds_less_than_the_bound_on_memory) {
