@@ -254,8 +254,14 @@ class CorePlanner:
         least = self._options.margin
         plans: list[Any] = []
         for margin in (least, *sorted(m for m in margins if m > least)):
+            # Without the search: a round of this one plans dozens of times.
             plan = pardnn.plan(
-                graph, machine, algorithm=self._options.algorithm, margin=margin, seed=seed
+                graph,
+                machine,
+                algorithm=self._options.algorithm,
+                margin=margin,
+                seed=seed,
+                steps=0,
             )
             if plans and not plan.fits:
                 break

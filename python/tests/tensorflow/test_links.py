@@ -47,7 +47,7 @@ def test_what_keeps_small_tensors_apart_is_not_counted(found: dict[str, Any]) ->
 
 def test_small_tensors_do_not_spoil_the_places_of_large_ones(found: dict[str, Any]) -> None:
     # A hundred scalars and eight tensors of 128 KiB, made from at most two numbers each; a worker
-    # releases those some time after they were used, so all of them may still be there, and the wait's own.
+    # releases those some time after they were used, so all may still be there, and the wait's own.
     numbers = 2 * found["scalars"] + 2 * found["large"] + 2
     # One gap between large tensors would be as large as they are.
     assert numbers * 256 < found["halves"] // found["large"] // 2

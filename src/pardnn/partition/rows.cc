@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 
 #include "pardnn/base/error.h"
@@ -16,6 +17,7 @@
 #include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/polish.h"
 #include "pardnn/partition/repair.h"
+#include "pardnn/partition/search.h"
 #include "pardnn/partition/times.h"
 
 namespace pardnn {
@@ -54,9 +56,18 @@ Plan finished_plan(const Problem& problem, const Best& best, const Run& run) {
   plan.prediction = std::move(*prediction);
   plan.score = score_of(problem, plan.prediction);
   plan.algorithm = best.who();
-  plan.bound_ns = lower_bound_ns(problem);
   plan.seed = run.seed;
   return plan;
+}
+
+// A third of what is left of the budget: the search makes more of the rest.
+Run part_of(const Run& run) {
+  Run part = run;
+  if (run.deadline.has_value()) {
+    const auto now = std::chrono::steady_clock::now();
+    part.deadline = std::min(*run.deadline, now + (*run.deadline - now) / 3);
+  }
+  return part;
 }
 
 }  // namespace
@@ -102,13 +113,20 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   if (algorithm == kAuto && memory_binds && !run.stopped()) {
     fit_into_memory(best, times, proposals, run);
   }
-  if (algorithm == kAuto && !best.empty()) polish(best, times, run);
+  const std::int64_t bound_ns = lower_bound_ns(problem);
+  std::int64_t steps = 0;
+  if (algorithm == kAuto && !best.empty()) {
+    polish(best, times, part_of(run));
+    steps = search(best, bound_ns, run);
+  }
   if (best.empty()) {
     throw Error(
         "machine: found no link where ops on different devices must exchange tensors, "
         "expected one from every device to every other");
   }
   Plan plan = finished_plan(problem, best, run);
+  plan.bound_ns = bound_ns;
+  plan.steps = steps;
   confirm(problem, plan);
   return plan;
 }

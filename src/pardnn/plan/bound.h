@@ -7,16 +7,13 @@
 
 namespace pardnn {
 
-// The greatest of: the longest path of least durations; what one unit takes on its best device; and
-// the work that has to be shared. Transfers and memory are left out, so the bound holds with and
-// without contention. At least 0; 0 only for a step without ops.
-//
-// Work: let every device d have a weight y_d >= 0, all together 1. Any plan with step T does at
-// most T of work on each device, so T >= sum over devices of y_d * (its work) >= sum over ops of
-// the least y_d * (duration on d) among the devices allowed. That holds for any weights. Equal ones
-// give work / K; among devices of unequal speed, weights proportional to the speed are best. Both
-// are tried, and each kind and each device alone, which counts the ops that can run nowhere else.
-// O(ops * kinds + edges).
+// Every op has a head and a tail, what must pass before and after it (earliest.h). The bound is the
+// greatest of: head + time + tail of one op; the ops of one unit, and those that can run on one
+// device only, one after another between their heads and tails (one_device.h); and the work that
+// all devices have to share between any head and tail (shared_work.h). What all of these count is
+// least times and least crossings; memory is left out, and contention but for tensors that go
+// together from one op to another. At least 0; 0 only for a step without ops.
+// Seconds of one core: 0.2 for 10 thousand ops, 1 for 100 thousand.
 std::int64_t lower_bound_ns(const Problem& problem);
 
 }  // namespace pardnn

@@ -66,11 +66,12 @@ std::int64_t ns_of(const json::value& us) {
 
 BOOST_AUTO_TEST_SUITE(plan_reports)
 
-// The bound is a then b, 30 ns; 533 / 30 is 1676 % above, rounded up 1677.
+// b and c wait for a, and what one device does of them it does in turn: apart, 500 bytes cross, so
+// the bound is 10 + 20 + 5; 533 / 35 is 1422.9 % above, rounded up 1423.
 BOOST_AUTO_TEST_CASE(a_summary_says_how_far_the_step_is_from_the_bound) {
   const Planned planned(10'000);
   const std::string text = summary_text(planned.problem, planned.plan);
-  BOOST_TEST(has(text, "step 533 ns, at most 1677 % above the best possible (30 ns)\n"), text);
+  BOOST_TEST(has(text, "step 533 ns, at most 1423 % above the best possible (35 ns)\n"), text);
   BOOST_TEST(has(text, "sent 500 B in 1 transfers"), text);
 }
 
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_summary_for_programs_has_every_number) {
   const json::value summary = json::parse(summary_json(planned.problem, planned.plan));
   BOOST_TEST(summary.at("fits").as_bool());
   BOOST_TEST(summary.at("step_ns").as_int64() == 533);
-  BOOST_TEST(summary.at("bound_ns").as_int64() == 30);
+  BOOST_TEST(summary.at("bound_ns").as_int64() == 35);
   const json::value& d0 = summary.at("devices").as_array().at(0);
   // v and the reserve, a and its workspace: 100 + 7 + 500 + 60.
   BOOST_TEST(d0.at("peak_bytes").as_int64() == 667);

@@ -1,0 +1,187 @@
+#include "pardnn/partition/search.h"
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pardnn/partition/windows.h"
+
+namespace pardnn {
+namespace {
+
+constexpr std::size_t kLanes = 2;
+constexpr std::size_t kOpsWalked = 1'000'000;  // by one lane where nobody says how long
+constexpr std::int64_t kMostSteps = 60;        // the same, for small graphs
+constexpr std::int64_t kMostIdleSteps = 30;    // in which no lane found a shorter step
+constexpr int kPasses = 4;                     // of one step in one direction
+
+// Whether no placement and no order could pass a limit: all that may lie on one device at once fits
+// on each.
+bool memory_is_plenty(const Problem& problem) {
+  const Graph& graph = problem.graph();
+  std::int64_t bytes = 0, workspace_bytes = 0;
+  for (const VariableId variable : graph.variables()) {
+    bytes = saturating_add(bytes, problem.buffer_bytes(variable));
+  }
+  for (const TensorId tensor : graph.tensors()) {
+    bytes = saturating_add(bytes, problem.buffer_bytes(tensor));
+  }
+  for (const OpId op : graph.ops()) {
+    workspace_bytes = std::max(workspace_bytes, problem.workspace_bytes(op));
+  }
+  bytes = saturating_add(bytes, workspace_bytes);
+  return std::all_of(problem.devices().begin(), problem.devices().end(), [&](DeviceId device) {
+    return saturating_add(bytes, problem.reserve_bytes(device)) <= problem.limit_bytes(device);
+  });
+}
+
+class Lane {
+ public:
+  Lane(const Problem& problem, const Arcs& arcs, bool is_exact, std::uint64_t seed)
+      : problem_(problem),
+        is_exact_(is_exact),
+        trial_(problem),
+        windows_(problem, arcs),
+        random_(seed) {}
+
+  void start(const Proposal& proposal, const Score& score) {
+    lineup_.order = proposal.order;
+    if (problem_.rules().given_order) {
+      lineup_.order.assign(problem_.given_order().begin(), problem_.given_order().end());
+    }
+    lineup_.placement = proposal.placement;
+    windows_.walk().time(lineup_);
+    score_ = score;
+  }
+
+  void adopt(const Lane& other) {
+    lineup_ = other.lineup_;
+    score_ = other.score_;
+  }
+
+  void step() {
+    candidate_ = lineup_;
+    if (is_exact_) {
+      walk_there_or_back();
+    } else {
+      try_some_windows();
+    }
+  }
+
+  const Score& score() const { return score_; }
+  Proposal proposal() const { return {lineup_.placement, lineup_.order}; }
+
+ private:
+  Knobs any_knobs() {
+    constexpr std::array<std::size_t, 9> kWidths = {12, 25, 50, 100, 200, 400, 1000, 3000, 10'000};
+    constexpr std::array<std::int64_t, 7> kDelays = {0, 0, 1, 2, 4, 8, 16};
+    constexpr std::array<std::int64_t, 5> kReaches = {0, 0, 250, 500, 1000};
+    constexpr std::array<std::int64_t, 4> kNoises = {0, 20, 100, 300};
+    Knobs knobs;
+    knobs.width = std::min(kWidths[random_.below(kWidths.size())],
+                           std::max<std::size_t>(1, lineup_.order.size()));
+    knobs.offset = random_.below(static_cast<std::uint32_t>(knobs.width));
+    knobs.delay_quarters = kDelays[random_.below(kDelays.size())];
+    knobs.reach_per_mille = kReaches[random_.below(kReaches.size())];
+    knobs.noise_per_mille = kNoises[random_.below(kNoises.size())];
+    knobs.looks_ahead = random_.below(3) > 0;
+    return knobs;
+  }
+
+  // No pass makes the step longer, and nothing else can become worse.
+  void walk_there_or_back() {
+    const bool mirrored = !problem_.rules().given_order && random_.below(2) == 0;
+    if (mirrored) windows_.walk().mirror(candidate_);
+    for (int pass = 0; pass < kPasses; ++pass) windows_.pass(candidate_, any_knobs(), random_);
+    if (mirrored) windows_.walk().mirror(candidate_);
+    std::swap(lineup_, candidate_);
+    score_.step_ns = lineup_.step_ns;
+  }
+
+  void try_some_windows() {
+    Knobs knobs = any_knobs();
+    const std::size_t windows = windows_.count(knobs);
+    if (share_ < kWhole) {
+      knobs.count = std::max<std::size_t>(1, windows * share_ / kWhole);
+      knobs.first = random_.below(static_cast<std::uint32_t>(windows));
+    }
+    const bool changed = windows_.pass(candidate_, knobs, random_) > 0;
+    if (!changed) return;
+    const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (score.has_value() && *score <= score_) {
+      std::swap(lineup_, candidate_);
+      score_ = *score;
+      share_ = std::min(kWhole, share_ * 2);
+    } else {
+      share_ = std::max<std::size_t>(1, share_ / 2);
+    }
+  }
+
+  static constexpr std::size_t kWhole = 1024;
+
+  const Problem& problem_;
+  const bool is_exact_;
+  Trial trial_;
+  Windows windows_;
+  Random random_;
+  Lineup lineup_, candidate_;
+  Score score_;
+  std::size_t share_ = kWhole;  // of the windows that a try may change
+};
+
+void step_all(std::vector<std::unique_ptr<Lane>>& lanes) {
+  if (std::thread::hardware_concurrency() < 2) {
+    for (const auto& lane : lanes) lane->step();
+    return;
+  }
+  std::vector<std::future<void>> others;
+  for (std::size_t n = 1; n < lanes.size(); ++n) {
+    others.push_back(std::async(std::launch::async, [&lane = *lanes[n]] { lane.step(); }));
+  }
+  lanes.front()->step();
+  for (std::future<void>& other : others) other.get();
+}
+
+}  // namespace
+
+std::int64_t search(Best& best, std::int64_t bound_ns, const Run& run) {
+  const Problem& problem = best.problem();
+  const std::size_t ops = best.proposal().order.size();
+  if (ops == 0 || problem.device_count() == 1) return 0;
+  const bool is_timed = run.steps.has_value() || run.budget.has_value();
+  const auto usual = static_cast<std::int64_t>(kOpsWalked / ops / kPasses);
+  const std::int64_t most_steps = run.steps    ? *run.steps
+                                  : run.budget ? kMaxQuantity
+                                               : std::clamp<std::int64_t>(usual, 1, kMostSteps);
+  const Arcs arcs(problem);
+  const bool is_exact = !problem.rules().contention &&
+                        problem.rules().dispatch == Dispatch::kSequence && best.score().fits() &&
+                        memory_is_plenty(problem);
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (std::size_t n = 0; n < kLanes; ++n) {
+    lanes.push_back(std::make_unique<Lane>(problem, arcs, is_exact, run.seed * kLanes + n + 1));
+    lanes.back()->start(best.proposal(), best.score());
+  }
+  std::int64_t step = 0, idle = 0;
+  while (step < most_steps && !run.stopped() && (is_timed || idle < kMostIdleSteps)) {
+    const Score before = lanes.front()->score();
+    if (before.fits() && before.step_ns <= bound_ns) break;
+    step_all(lanes);
+    ++step;
+    const auto winner =
+        std::min_element(lanes.begin(), lanes.end(),
+                         [](const auto& a, const auto& b) { return a->score() < b->score(); });
+    for (const auto& lane : lanes) {
+      if ((*winner)->score() < lane->score()) lane->adopt(**winner);
+    }
+    idle = (*winner)->score() < before ? 0 : idle + 1;
+  }
+  best.offer("search", lanes.front()->proposal());
+  return step;
+}
+
+}  // namespace pardnn

@@ -1,0 +1,20 @@
+// One device, many ops: the least time in which one device can be through with all of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace pardnn {
+
+// An op as a device sees it: it cannot start before `head_ns`, and `tail_ns` must pass after it.
+struct Job {
+  std::int64_t head_ns = 0, least_ns = 0, tail_ns = 0;
+};
+
+// No order of the jobs on one device ends, the last tail included, before this moment. 0 for none.
+// Exact where a job could be interrupted: whenever a head passes, the waiting job with the longest
+// tail runs (J. R. Jackson's rule; J. Carlier, The one-machine sequencing problem, European J. of
+// Operational Research 11, 1982). O(n log n). Leaves the jobs in another order.
+std::int64_t one_device_ns(std::vector<Job>& jobs);
+
+}  // namespace pardnn
