@@ -56,9 +56,8 @@ void add_machine(nb::module_& module) {
                   "memory: bytes, one number or one per device. bandwidth: bytes per second.\n"
                   "overhead, latency: ns. granularity: buffers are rounded up to it. reserve:\n"
                   "bytes of each device that are always in use.")
-      .def_static(
-          "read", &find_machine, "path"_a,
-          "Read a machine file (JSON), or take a preset by its name, such as 'pcie-4'.")
+      .def_static("read", &find_machine, "path"_a,
+                  "Read a machine file (JSON), or take a preset by its name, such as 'pcie-4'.")
       .def_static(
           "parse", [](const std::string& text) { return read_machine(text, "machine"); }, "text"_a,
           "The machine that the text of a machine file states.")
