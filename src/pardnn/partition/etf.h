@@ -12,6 +12,13 @@ namespace pardnn {
 
 Proposal etf(const Problem& problem, const Run& run);
 
+// The one reader of an op that is to follow it on the same device.
+struct Favourite {
+  OpId child;
+  std::int64_t crossing_ns;  // that this saves
+};
+using Favourites = Table<OpId, std::optional<Favourite>>;
+
 struct EtfOptions {
   // Bytes of variables and outputs together that a device may be given, per mille of its share of
   // all of them by memory above the reserve; a unit that fits nowhere goes where most is left.
@@ -19,6 +26,9 @@ struct EtfOptions {
   // A value from another device counts as arriving this many of its transfer times later: slow
   // links are then used for what is worth it.
   std::int64_t delay = 0;
+  // An op's favourite is next on the op's device, though others could start sooner, when it starts
+  // there no later than the op's value could be elsewhere. May be null.
+  const Favourites* favourites = nullptr;
 };
 
 // Of all ready ops and devices the pair that can start first, ties by greatest `priority`, then

@@ -12,6 +12,8 @@
 #include "pardnn/partition/confirm.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fit.h"
+#include "pardnn/partition/heft.h"
+#include "pardnn/partition/memory_capped.h"
 #include "pardnn/partition/one_device.h"
 #include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/polish.h"
@@ -33,6 +35,13 @@ constexpr std::array kRows = {
         .run = chunks,
         .repaired = false},
     Row{.name = "etf", .summary = "list scheduling, what can start earliest first", .run = etf},
+    Row{.name = "heft",
+        .summary = "list scheduling, the longest path first to where it finishes first",
+        .run = heft},
+    Row{.name = "m-etf", .summary = "etf with a cap on the bytes of each device", .run = m_etf},
+    Row{.name = "m-sct",
+        .summary = "m-etf that keeps an op's favourite reader beside it",
+        .run = m_sct},
     Row{.name = "pardnn",
         .summary = "the published method: critical paths, mapped clusters, refinement",
         .run = pardnn_row,
