@@ -10,6 +10,7 @@
 #include "pardnn/partition/best.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/confirm.h"
+#include "pardnn/partition/cut.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fit.h"
 #include "pardnn/partition/heft.h"
@@ -42,6 +43,9 @@ constexpr std::array kRows = {
     Row{.name = "m-sct",
         .summary = "m-etf that keeps an op's favourite reader beside it",
         .run = m_sct},
+    Row{.name = "cut",
+        .summary = "the graph cut where least is sent, work and bytes shared out evenly",
+        .run = cut},
     Row{.name = "pardnn",
         .summary = "the published method: critical paths, mapped clusters, refinement",
         .run = pardnn_row,
