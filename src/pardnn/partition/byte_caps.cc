@@ -13,7 +13,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t kNoCap = 1'000'000;  // per mille; more than all bytes where devices are alike
+constexpr std::int64_t kNoCap =
+    1'000'000;  // per mille; more than all bytes where devices are alike
 
 std::int64_t memory_bytes(const Problem& problem, DeviceId device) {
   return std::max<std::int64_t>(0, problem.limit_bytes(device) - problem.reserve_bytes(device));

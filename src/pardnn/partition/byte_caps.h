@@ -15,8 +15,8 @@ class ByteCaps {
 
   std::int64_t bytes(UnitId unit) const { return unit_bytes_[unit]; }
   std::int64_t room_bytes(DeviceId device) const { return room_bytes_[device]; }
-  // Whether the unit fits into what is left of the device's cap or, if it fits into no cap, no other
-  // device has more left. Of one allowed device at least that is always true.
+  // Whether the unit fits into what is left of the device's cap or, if it fits into no cap, no
+  // other device has more left. Of one allowed device at least that is always true.
   bool goes_to(UnitId unit, DeviceId device) const;
   void give(UnitId unit, DeviceId device) { room_bytes_[device] -= unit_bytes_[unit]; }
 

@@ -25,9 +25,9 @@ namespace pardnn {
 namespace {
 
 // How often, and into how many slices each time.
-constexpr std::array<std::size_t, 3> kFirst = {16, 4, 1};
+constexpr std::array<std::size_t, 3> kFirst = {32, 4, 1};
 constexpr std::array<std::size_t, 2> kAgain = {16, 4};
-constexpr std::size_t kOpsCut = 300'000;  // over all cuts: about half a second
+constexpr std::size_t kOpsCut = 150'000;      // over all cuts but the first: about half a second
 constexpr std::size_t kOpsRefined = 300'000;  // over all moves tried in the end
 constexpr std::size_t kMostMoves = 30;
 
@@ -97,7 +97,7 @@ Proposal cut(const Problem& problem, const Run& run) {
   cut_again(refinement, std::span(kFirst).subspan(1), earliest_ns);
   if (!refinement.runs()) return refinement.take();
   cut_again(refinement, kAgain, Table<OpId, std::int64_t>(refinement.timeline().start_ns));
-  refine_ops(refinement);
+  if (!run.stopped()) refine_ops(refinement);
   follow_critical_path(refinement, static_cast<int>(std::min(kMostMoves, kOpsRefined / ops)), run);
   return refinement.take();
 }

@@ -15,10 +15,10 @@
 namespace pardnn {
 namespace {
 
-constexpr std::size_t kCoarsest = 400;       // lumps; below that nothing is gained
-constexpr std::size_t kMostMembers = 64;     // of a wire that says who belongs together
+constexpr std::size_t kCoarsest = 400;        // lumps; below that nothing is gained
+constexpr std::size_t kMostMembers = 64;      // of a wire that says who belongs together
 constexpr std::uint32_t kLargestCluster = 3;  // lumps, in one pass
-constexpr std::int64_t kPartOfCap = 4;       // a lump weighs at most a 1 / kPartOfCap of a cap
+constexpr std::int64_t kPartOfCap = 4;        // a lump weighs at most a 1 / kPartOfCap of a cap
 
 class Clustering {
  public:
@@ -97,9 +97,9 @@ class Clustering {
 
   const CutGraph& graph_;
   const std::vector<std::int64_t>& limits_;
-  Table<LumpId, LumpId> cluster_;       // the lump that it is named after
-  Table<LumpId, std::uint32_t> size_;   // of the clusters, by their names
-  std::vector<std::int64_t> weights_;   // likewise
+  Table<LumpId, LumpId> cluster_;        // the lump that it is named after
+  Table<LumpId, std::uint32_t> size_;    // of the clusters, by their names
+  std::vector<std::int64_t> weights_;    // likewise
   Table<LumpId, std::int64_t> pull_ns_;  // of the clusters near_ the lump in question, else 0
   std::vector<LumpId> near_;
 };

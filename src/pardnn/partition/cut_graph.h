@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "pardnn/base/table.h"
-#include "pardnn/partition/times.h"
 #include "pardnn/problem/problem.h"
+#include "pardnn/partition/times.h"
 
 namespace pardnn {
 

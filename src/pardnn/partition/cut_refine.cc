@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <cstdlib>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -11,9 +12,9 @@
 namespace pardnn {
 namespace {
 
-constexpr std::size_t kPatience = 300;     // moves in vain that end a pass
+constexpr std::size_t kPatience = 300;  // moves in vain that end a pass
 constexpr int kMostPasses = 6;
-constexpr std::int64_t kLeastPart = 100;  // of the cut that a pass saves if another is to follow
+constexpr std::int64_t kLeastPart = 100;   // of the cut that a pass saves if another is to follow
 constexpr std::size_t kMostMembers = 200;  // of a wire whose members are looked at after a move
 
 using Where = CutState::Where;
@@ -29,12 +30,14 @@ void spread_excess(CutState& state) {
   std::vector<Candidate> candidates;
   for (const LumpId lump : state.graph().lumps()) {
     if (!state.exceeds(*state.device(lump))) continue;
-    if (const auto move = state.best_move(lump, -1, Where::kAnywhere)) candidates.push_back({-move->gain_ns, lump});
+    if (const auto move = state.best_move(lump, -1, Where::kAnywhere))
+      candidates.push_back({-move->gain_ns, lump});
   }
   std::sort(candidates.begin(), candidates.end());
   for (const Candidate& candidate : candidates) {
     if (state.cost().excess == 0) return;
-    if (const auto move = state.best_move(candidate.lump, -1, Where::kAnywhere)) state.move(candidate.lump, move->to);
+    if (const auto move = state.best_move(candidate.lump, -1, Where::kAnywhere))
+      state.move(candidate.lump, move->to);
   }
 }
 
@@ -49,6 +52,8 @@ class Pass {
   // Whether the cost fell.
   bool run(const Run& run) {
     const CutCost before = state_.cost();
+    std::int64_t all=0; for(auto w: graph_.weights) all+=w;
+    most_excess_ = before.excess + all/state_.device_count()*(getenv("CUTX")?atoi(getenv("CUTX")):0)/1000;
     fill();
     CutCost best = before;
     std::size_t best_count = 0;
@@ -67,20 +72,22 @@ class Pass {
   }
 
  private:
+  std::int64_t room() const { return std::max<std::int64_t>(0, most_excess_ - state_.cost().excess); }
+  std::int64_t most_excess_ = 0;
   static constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
 
   void fill() {
     for (const LumpId lump : graph_.lumps()) {
       const auto wires = graph_.wires[lump];
-      const bool is_near = std::any_of(wires.begin(), wires.end(),
-                                       [&](WireId wire) { return state_.is_cut(wire); });
+      const bool is_near =
+          std::any_of(wires.begin(), wires.end(), [&](WireId wire) { return state_.is_cut(wire); });
       if (is_near) look_at(lump);
     }
   }
 
   // Queues the lump's best move unless a move at least as good is queued already.
   void look_at(LumpId lump) {
-    const auto move = state_.best_move(lump, 0, Where::kAlongWires);
+    const auto move = state_.best_move(lump, room(), Where::kAlongWires);
     if (!move.has_value() || move->gain_ns <= known_[lump]) return;
     known_[lump] = move->gain_ns;
     queue_.push({-move->gain_ns, lump});
@@ -93,7 +100,7 @@ class Pass {
     const LumpId lump = candidate.lump;
     if (moved_[lump] || known_[lump] != -candidate.minus_gain_ns) return false;
     known_[lump] = kNothing;
-    const auto move = state_.best_move(lump, 0, Where::kAlongWires);
+    const auto move = state_.best_move(lump, room(), Where::kAlongWires);
     if (!move.has_value()) return false;
     if (move->gain_ns < -candidate.minus_gain_ns) {
       known_[lump] = move->gain_ns;

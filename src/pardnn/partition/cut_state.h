@@ -45,8 +45,8 @@ class CutState {
     DeviceId to{};
   };
   enum class Where : std::uint8_t { kAlongWires, kAnywhere };
-  // Of the other devices where it may be, and one of its wires is unless it may be anywhere, that of
-  // the greatest gain among those where the excess grows by `most_excess` at most; ties to less
+  // Of the other devices where it may be, and one of its wires is unless it may be anywhere, that
+  // of the greatest gain among those where the excess grows by `most_excess` at most; ties to less
   // excess, then the least device. The lump must be somewhere.
   std::optional<Move> best_move(LumpId lump, std::int64_t most_excess, Where where);
 
@@ -64,8 +64,8 @@ class CutState {
   const std::size_t devices_;
   Table<LumpId, std::optional<DeviceId>> device_;
   std::vector<std::uint32_t> members_;  // wires x devices
-  Table<WireId, DeviceMask> there_;      // devices that the wire has members on
-  Table<WireId, std::uint8_t> spread_;   // how many those are
+  Table<WireId, DeviceMask> there_;     // devices that the wire has members on
+  Table<WireId, std::uint8_t> spread_;  // how many those are
   std::vector<std::int64_t> loads_;     // devices x weights
   CutCost cost_;
   Table<DeviceId, std::int64_t> pull_ns_;  // of the lump in question

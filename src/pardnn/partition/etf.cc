@@ -36,7 +36,7 @@ class EarliestTaskFirst {
         priority_(priority),
         device_count_(problem.device_count()),
         delay_(options.delay),
-        favourites_(options.favourites),
+        favourite_of_(options.favourite_of),
         missing_(graph_.ops().size(), 0),
         finish_ns_(graph_.ops().size(), 0),
         placed_(graph_.ops().size(), 0),
@@ -76,6 +76,7 @@ class EarliestTaskFirst {
 
   struct Lane {
     std::int64_t free_ns = 0;
+    std::optional<OpId> last;
     Queue later, now;  // inputs there after free_ns; by then (at_ns is the penalty)
   };
 
@@ -103,6 +104,7 @@ class EarliestTaskFirst {
   }
 
   void make_ready(OpId op) {
+    if (favourite_of_ != nullptr && (*favourite_of_)[op].has_value()) favourites_.push_back(op);
     const UnitId unit = *problem_.unit(op);
     if (unit_placed_[unit]) {
       const DeviceId device = proposal_.placement[unit];
@@ -223,28 +225,35 @@ class EarliestTaskFirst {
       const std::int64_t start_ns = std::max(there_ns, lane.free_ns);
       if (start_ns + penalty_ns(best->op, device) <= best->at_ns) {
         place(best->op, device, start_ns);
-        if (favourites_ != nullptr) place_favourites(best->op, device);
+        place_favourites();
         return;
       }
       enqueue(best->op, device, there_ns);
     }
   }
 
-  // What the device has just run keeps it for its favourite child: that op is next, though others
-  // could start sooner, when it starts here no later than its parent's value would be anywhere else.
-  void place_favourites(OpId op, DeviceId device) {
-    while (const std::optional<Favourite> favourite = (*favourites_)[op]) {
-      const OpId child = favourite->child;
-      const UnitId unit = *problem_.unit(child);
-      if (missing_[child] > 0 || placed_[child] || !problem_.is_allowed(unit, device)) return;
-      if (unit_placed_[unit] ? proposal_.placement[unit] != device
-                             : caps_.has_value() && !caps_->goes_to(unit, device)) {
-        return;
-      }
-      const std::int64_t there_ns = inputs_there_ns(child, device);
-      if (there_ns - finish_ns_[op] > favourite->crossing_ns) return;
-      place(child, device, std::max(there_ns, finish_ns_[op]));
-      op = child;
+  // Whether the device that ran the op's parent last has kept itself for it.
+  bool is_kept_for(OpId child) const {
+    const Parent& parent = *(*favourite_of_)[child];
+    const DeviceId device = device_[parent.op];
+    const UnitId unit = *problem_.unit(child);
+    if (placed_[child] || lanes_[device].last != parent.op) return false;
+    if (unit_placed_[unit] ? proposal_.placement[unit] != device
+                           : !problem_.is_allowed(unit, device)) {
+      return false;
+    }
+    if (caps_.has_value() && !unit_placed_[unit] && !caps_->goes_to(unit, device)) return false;
+    return inputs_there_ns(child, device) - finish_ns_[parent.op] <= parent.crossing_ns;
+  }
+
+  // Of what has just become ready.
+  void place_favourites() {
+    while (!favourites_.empty()) {
+      const OpId child = favourites_.back();
+      favourites_.pop_back();
+      if (!is_kept_for(child)) continue;
+      const DeviceId device = device_[(*favourite_of_)[child]->op];
+      place(child, device, std::max(inputs_there_ns(child, device), lanes_[device].free_ns));
     }
   }
 
@@ -271,6 +280,7 @@ class EarliestTaskFirst {
     });
     finish_ns_[op] = saturating_add(start_ns, problem_.duration_ns(op, device));
     lanes_[device].free_ns = finish_ns_[op];
+    lanes_[device].last = op;
     proposal_.order.push_back(op);
     for_each_reader(graph_, op, [&](OpId reader, std::optional<TensorId>) {
       if (--missing_[reader] == 0) make_ready(reader);
@@ -303,7 +313,7 @@ class EarliestTaskFirst {
   const Table<OpId, std::int64_t>& priority_;
   const std::size_t device_count_;
   const std::int64_t delay_;
-  const Favourites* favourites_;
+  const FavouriteOf* favourite_of_;
   bool uniform_ = true;  // every op takes the same time wherever it is allowed
   Table<OpId, std::uint32_t> missing_;
   Table<OpId, std::int64_t> finish_ns_;
@@ -316,6 +326,7 @@ class EarliestTaskFirst {
   Table<ChannelId, std::int64_t> channel_free_ns_;
   Table<DeviceId, std::int64_t> there_ns_;  // of the op that is made ready
   std::optional<ByteCaps> caps_;
+  std::vector<OpId> favourites_;  // ready now, and not looked at
   Proposal proposal_;
 };
 

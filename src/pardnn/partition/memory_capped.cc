@@ -38,7 +38,7 @@ Table<OpId, std::int64_t> top_levels(const Problem& problem, const Times& times)
 
 }  // namespace
 
-Favourites favourites(const Problem& problem, const Times& times) {
+FavouriteOf favourites(const Problem& problem, const Times& times) {
   const Graph& graph = problem.graph();
   const Table<OpId, std::int64_t> top = top_levels(problem, times);
   const Table<OpId, std::int64_t> bottom = bottom_levels(problem, times);
@@ -54,14 +54,14 @@ Favourites favourites(const Problem& problem, const Times& times) {
     });
   }
   std::sort(edges.begin(), edges.end());
-  Favourites favourite(graph.ops().size());
-  Table<OpId, char> taken(graph.ops().size(), 0);
+  FavouriteOf parent(graph.ops().size());
+  Table<OpId, char> has_favourite(graph.ops().size(), 0);
   for (const Edge& edge : edges) {
-    if (favourite[edge.producer].has_value() || taken[edge.reader]) continue;
-    favourite[edge.producer] = {.child = edge.reader, .crossing_ns = -edge.minus_crossing_ns};
-    taken[edge.reader] = 1;
+    if (has_favourite[edge.producer] || parent[edge.reader].has_value()) continue;
+    has_favourite[edge.producer] = 1;
+    parent[edge.reader] = {.op = edge.producer, .crossing_ns = -edge.minus_crossing_ns};
   }
-  return favourite;
+  return parent;
 }
 
 Proposal m_etf(const Problem& problem, const Run&) {
@@ -72,10 +72,9 @@ Proposal m_etf(const Problem& problem, const Run&) {
 
 Proposal m_sct(const Problem& problem, const Run&) {
   const Times times(problem);
-  const Favourites favourite = favourites(problem, times);
-  return earliest_task_first(
-      problem, times, bottom_levels(problem, times),
-      {.bytes_per_mille = cap_per_mille(problem), .favourites = &favourite});
+  const FavouriteOf favourite_of = favourites(problem, times);
+  return earliest_task_first(problem, times, bottom_levels(problem, times),
+                             {.bytes_per_mille = cap_per_mille(problem), .favourite_of = &favourite_of});
 }
 
 }  // namespace pardnn

@@ -16,9 +16,9 @@ Proposal m_etf(const Problem& problem, const Run& run);
 // algorithm for scheduling dependent tasks on m processors with small communication delays", 1995).
 Proposal m_sct(const Problem& problem, const Run& run);
 
-// Edges of data in the order of the longest path through them, longest first, ties by the dearest
+// Edges in the order of the longest path through them, longest first, ties by the dearest
 // transfer, then least ids: each makes its reader the favourite of its producer where that has none
 // yet and the reader is nobody's.
-Favourites favourites(const Problem& problem, const Times& times);
+FavouriteOf favourites(const Problem& problem, const Times& times);
 
 }  // namespace pardnn
