@@ -86,7 +86,9 @@ class Machine:
 
     @staticmethod
     def read(path: str) -> Machine:
-        """Read a machine file (JSON)."""
+        """
+        Read a machine file (JSON), or take a preset by its name, such as 'pcie-4'.
+        """
 
     @staticmethod
     def parse(text: str) -> Machine:

@@ -10,8 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "pardnn/base/error.h"
-#include "pardnn/io/files.h"
 #include "pardnn/io/machine_json.h"
+#include "pardnn/io/machine_presets.h"
 
 #include "bindings.h"
 
@@ -56,9 +56,8 @@ void add_machine(nb::module_& module) {
                   "memory: bytes, one number or one per device. bandwidth: bytes per second.\n"
                   "overhead, latency: ns. granularity: buffers are rounded up to it. reserve:\n"
                   "bytes of each device that are always in use.")
-      .def_static(
-          "read", [](const std::string& path) { return read_machine(read_file(path), path); },
-          "path"_a, "Read a machine file (JSON).")
+      .def_static("read", &find_machine, "path"_a,
+                  "Read a machine file (JSON), or take a preset by its name, such as 'pcie-4'.")
       .def_static(
           "parse", [](const std::string& text) { return read_machine(text, "machine"); }, "text"_a,
           "The machine that the text of a machine file states.")

@@ -6,6 +6,8 @@
 
 #include "pardnn/base/random.h"
 #include "pardnn/plan/bound.h"
+#include "pardnn/plan/impossible.h"
+#include "pardnn/plan/memory_bound.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/pdg_writer.h"
 
@@ -88,10 +90,63 @@ Findings try_time(std::size_t number) {
   return findings;
 }
 
+std::int64_t sum_of_peaks(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Peak& peak : plan.prediction.peaks) bytes += peak.bytes;
+  return bytes;
+}
+
+// Memory about as large as the least that is needed: some plans fit, or none.
+Findings try_memory(std::size_t number) {
+  Findings findings("problem " + std::to_string(number));
+  const Problem roomy = small_problem(number, kPlenty);
+  if (ordinary_ops(roomy.graph()) > kMostExhaustiveOps) return findings;
+  Random random(number);
+  const std::int64_t bound = memory_bound(roomy).bytes;
+  const auto devices = static_cast<std::int64_t>(roomy.device_count());
+  const Problem problem =
+      small_problem(number, bound * random.between(500, 1'600) / 1'000 / devices);
+  const auto best = best_of_all(problem);
+  const auto reasons = proven_impossible(problem);
+  findings.count_plan();
+  if (best && best->score.fits() && !reasons.empty()) {
+    findings.expect(false, "a plan fits, and it is said that " +
+                               sentence(problem, reasons.front()) + ":\n" +
+                               write_pdg(problem.graph()));
+  }
+  return findings;
+}
+
+// However it is placed and ordered.
+Findings try_any_plan(std::size_t number) {
+  Findings findings("tangle " + std::to_string(number));
+  Random random(number);
+  const auto graph = make_tangle(3 + random.below(40), number);
+  const Problem problem(graph, uneven_machine(2 + random.below(3), kPlenty, 4, true));
+  const std::int64_t bound = memory_bound(problem).bytes;
+  for (int n = 0; n < 5; ++n) {
+    const auto plan = random_plan(findings, problem, random.next());
+    if (!plan) continue;
+    findings.count_plan();
+    findings.expect(bound <= sum_of_peaks(*plan),
+                    "the devices hold " + std::to_string(sum_of_peaks(*plan)) +
+                        " bytes together, and the bound is " + std::to_string(bound));
+  }
+  return findings;
+}
+
 BOOST_AUTO_TEST_SUITE(properties_of_the_optimum)
 
 BOOST_AUTO_TEST_CASE(no_step_is_shorter_than_the_lower_bound) {
-  run_trials("optimum", is_stress() ? 100'000 : 2'000, try_time);
+  run_trials("optimum", is_stress() ? 100'000 : 10'000, try_time);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_that_fits_is_called_impossible) {
+  run_trials("impossible", is_stress() ? 50'000 : 5'000, try_memory);
+}
+
+BOOST_AUTO_TEST_CASE(no_plan_holds_less_than_the_bound_on_memory) {
+  run_trials("memory bound", is_stress() ? 50'000 : 1'000, try_any_plan);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,8 +4,7 @@
 
 #include "pardnn/base/quantity.h"
 #include "pardnn/cli/graph_wishes.h"
-#include "pardnn/io/files.h"
-#include "pardnn/io/machine_json.h"
+#include "pardnn/io/machine_presets.h"
 
 namespace pardnn::cli {
 
@@ -36,9 +35,21 @@ std::vector<Option> joined(std::vector<Option> first, std::vector<Option> second
   return first;
 }
 
+namespace {
+
+std::string machine_help() {
+  std::string names;
+  for (const std::string_view name : machine_preset_names()) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return "instead of the options below a machine file, or one of\n" + names;
+}
+
+}  // namespace
+
 std::vector<Option> MachineOptions::table() {
   return {
-      {"--machine", "FILE", "a machine file (JSON) instead of the options below",
+      {"--machine", "FILE|NAME", machine_help(),
        [this](std::string_view text) { machine_path = text; }},
       {"--devices", "N", "number of equal devices",
        [this](std::string_view text) {
@@ -73,7 +84,7 @@ Machine MachineOptions::machine(const Graph& graph) const {
       throw UsageError(
           "found --machine together with options that state a machine, expected either");
     }
-    return read_machine(read_file(machine_path), machine_path);
+    return find_machine(machine_path);
   }
   if (memory_bytes.empty() && devices) {
     throw UsageError("found --devices without --memory, expected how much each of them has");

@@ -83,7 +83,42 @@ struct Sizes {
   std::size_t layers = 1;
   std::int64_t rows = 64, width = 1024, window = 1;
   std::int64_t embedding = 0, vocabulary = 256;  // an embedding of 0: the input as it is
+  std::size_t attended = 0;  // how many of the last outputs each step attends to; 0: none
 };
+
+// What the last of `outputs` picks out of the last few, itself included, place by place.
+Value attention(TrainingStep& step, const std::string& number, std::vector<Value> outputs,
+                const Sizes& sizes) {
+  const Value query = outputs.back();
+  if (outputs.size() > sizes.attended)
+    outputs.erase(outputs.begin(), outputs.end() - sizes.attended);
+  const auto seen = static_cast<std::int64_t>(outputs.size());
+  const std::int64_t bytes = sizes.rows * sizes.width * kFloat;
+  const Value past = step.add({.key = "past" + number,
+                               .type = "Concat",
+                               .inputs = std::move(outputs),
+                               .bytes = seen * bytes,
+                               .backward = Backward::kJoint,
+                               .saves_output = true});
+  const std::int64_t flops = 2 * seen * sizes.rows * sizes.width;
+  Value weights = step.add({.key = "scores" + number,
+                            .type = "BatchMatMul",
+                            .inputs = {query, past},
+                            .bytes = seen * sizes.rows * kFloat,
+                            .flops = flops});
+  weights = step.add({.key = "softmax" + number,
+                      .type = "Softmax",
+                      .inputs = {weights},
+                      .bytes = seen * sizes.rows * kFloat,
+                      .flops = 5 * seen * sizes.rows,
+                      .saves_output = true,
+                      .takes_over = true});
+  return step.add({.key = "mix" + number,
+                   .type = "BatchMatMul",
+                   .inputs = {weights, past},
+                   .bytes = bytes,
+                   .flops = flops});
+}
 
 std::shared_ptr<const Graph> unrolled(std::size_t steps, const Sizes& sizes) {
   TrainingStep step;
@@ -101,7 +136,7 @@ std::shared_ptr<const Graph> unrolled(std::size_t steps, const Sizes& sizes) {
   const Weight softmax = step.weight("softmax", sizes.vocabulary * sizes.width * kFloat);
   std::vector<Weight> table;
   if (sizes.embedding > 0) table.push_back(step.weight("embedding", table_bytes));
-  std::vector<Value> losses;
+  std::vector<Value> losses, outputs;
   for (std::size_t time = 0; time < steps; ++time) {
     const std::string number = std::to_string(time);
     Value at = step.batch("x" + number, sizes.rows * (sizes.embedding > 0 ? 1 : from) * kFloat);
@@ -115,6 +150,10 @@ std::shared_ptr<const Graph> unrolled(std::size_t steps, const Sizes& sizes) {
     for (std::size_t n = 0; n < sizes.layers; ++n) {
       states[n] = cells[n].advance(time, at, states[n]);
       at = states[n].output;
+    }
+    if (sizes.attended > 0) {
+      outputs.push_back(at);
+      at = attention(step, number, outputs, sizes);
     }
     at = step.add({.key = "logits" + number,
                    .type = "MatMul",
@@ -167,7 +206,8 @@ std::shared_ptr<const Graph> make_grid(std::size_t ops, std::uint64_t seed) {
               .width = 64,
               .window = 25,
               .embedding = 0,
-              .vocabulary = 64};
+              .vocabulary = 64,
+              .attended = 8};
   return of_about(ops, [&](std::size_t steps) { return unrolled(steps, sizes); });
 }
 

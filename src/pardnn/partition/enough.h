@@ -2,26 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "pardnn/plan/impossible.h"
 #include "pardnn/plan/plan.h"
 #include "pardnn/partition/run.h"
 
 namespace pardnn {
 
-// A unit that no device it may be on can hold, whatever the plan.
-struct TooLarge {
-  UnitId unit;
-  std::int64_t bytes = 0;  // its variables and the most that one of its ops needs besides
-};
-
 struct Enough {
-  // Proven: no plan fits unless these are met.
-  std::optional<TooLarge> too_large;            // the unit that misses most
-  std::optional<std::int64_t> variables_bytes;  // of all variables, where that is more than all
-                                                // limits together
+  std::vector<Impossible> impossible;  // proven: no plan fits; empty where nothing is proven
   // Tried: a plan was found that fits these capacities.
   Table<DeviceId, std::int64_t> capacity_bytes;
 };

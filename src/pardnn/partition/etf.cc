@@ -9,6 +9,7 @@
 #include <queue>
 #include <utility>
 
+#include "pardnn/partition/byte_caps.h"
 #include "pardnn/partition/edges.h"
 #include "pardnn/partition/units.h"
 
@@ -35,6 +36,7 @@ class EarliestTaskFirst {
         priority_(priority),
         device_count_(problem.device_count()),
         delay_(options.delay),
+        favourite_of_(options.favourite_of),
         missing_(graph_.ops().size(), 0),
         finish_ns_(graph_.ops().size(), 0),
         placed_(graph_.ops().size(), 0),
@@ -44,10 +46,9 @@ class EarliestTaskFirst {
         lanes_(device_count_),
         arrival_ns_(graph_.tensors().size() * device_count_, kNotSent),
         channel_free_ns_(problem.machine().channels.size(), 0),
-        there_ns_(device_count_, 0),
-        room_bytes_(device_count_, 0) {
+        there_ns_(device_count_, 0) {
     proposal_.placement = UnitPlacement(problem.units().size(), DeviceId{});
-    if (options.bytes_per_mille.has_value()) share_out_room(*options.bytes_per_mille);
+    if (options.bytes_per_mille.has_value()) caps_.emplace(problem, *options.bytes_per_mille);
     const Table<DeviceId, Device>& devices = problem.machine().devices;
     for (const Device& device : devices) uniform_ &= device.kind == devices.begin()->kind;
   }
@@ -64,7 +65,7 @@ class EarliestTaskFirst {
     for (const OpId op : graph_.ops()) {
       if (!graph_.is_every(op) && missing_[op] == 0) make_ready(op);
     }
-    for (; left > 0; --left) place_next();
+    while (proposal_.order.size() < left) place_next();
     place_variables();
     sort_by_start();
     return std::move(proposal_);
@@ -75,6 +76,7 @@ class EarliestTaskFirst {
 
   struct Lane {
     std::int64_t free_ns = 0;
+    std::optional<OpId> last;
     Queue later, now;  // inputs there after free_ns; by then (at_ns is the penalty)
   };
 
@@ -91,53 +93,18 @@ class EarliestTaskFirst {
     return problem_.duration_ns(op, device) - least;
   }
 
-  void share_out_room(std::int64_t per_mille) {
-    unit_bytes_.assign(problem_.units().size(), 0);
-    __extension__ using Wide = __int128;
-    Wide all_bytes = 0, all_room = 0;
-    for (const UnitId unit : problem_.units()) {
-      unit_bytes_[unit] = bytes_of(problem_, unit);
-      all_bytes += unit_bytes_[unit];
-    }
-    const auto room = [&](DeviceId device) {
-      return std::max<std::int64_t>(0,
-                                    problem_.limit_bytes(device) - problem_.reserve_bytes(device));
-    };
-    for (const DeviceId device : problem_.devices()) all_room += room(device);
-    for (const DeviceId device : problem_.devices()) {
-      if (all_room == 0) break;
-      // The product of two sums of bytes may pass 128 bits with the per mille: divide in between.
-      const Wide share = all_bytes * room(device) / all_room;
-      room_bytes_[device] =
-          static_cast<std::int64_t>(std::min<Wide>(kMaxQuantity, share * per_mille / 1000));
-    }
-  }
-
   // Whether the op is no longer to be had on this device. The last queue that holds it keeps it.
   bool gone(OpId op, DeviceId device) {
     const UnitId unit = *problem_.unit(op);
     if (placed_[op]) return true;
     if (unit_placed_[unit]) return proposal_.placement[unit] != device;
-    if (unit_bytes_.empty() || queues_[op] == 1 || goes_to(unit, device)) return false;
+    if (!caps_.has_value() || queues_[op] == 1 || caps_->goes_to(unit, device)) return false;
     --queues_[op];
     return true;
   }
 
-  // Whether the unit fits into what the device may still be given or, if it fits nowhere, this is
-  // where most is left.
-  bool goes_to(UnitId unit, DeviceId device) const {
-    const std::int64_t bytes = unit_bytes_[unit];
-    if (bytes <= room_bytes_[device]) return true;
-    DeviceId roomiest = device;
-    for (const DeviceId other : problem_.devices()) {
-      if (!problem_.is_allowed(unit, other)) continue;
-      if (bytes <= room_bytes_[other]) return false;
-      if (room_bytes_[other] > room_bytes_[roomiest]) roomiest = other;
-    }
-    return roomiest == device;
-  }
-
   void make_ready(OpId op) {
+    if (favourite_of_ != nullptr && (*favourite_of_)[op].has_value()) favourites_.push_back(op);
     const UnitId unit = *problem_.unit(op);
     if (unit_placed_[unit]) {
       const DeviceId device = proposal_.placement[unit];
@@ -258,15 +225,41 @@ class EarliestTaskFirst {
       const std::int64_t start_ns = std::max(there_ns, lane.free_ns);
       if (start_ns + penalty_ns(best->op, device) <= best->at_ns) {
         place(best->op, device, start_ns);
+        place_favourites();
         return;
       }
       enqueue(best->op, device, there_ns);
     }
   }
 
+  // Whether the device that ran the op's parent last has kept itself for it.
+  bool is_kept_for(OpId child) const {
+    const Parent& parent = *(*favourite_of_)[child];
+    const DeviceId device = device_[parent.op];
+    const UnitId unit = *problem_.unit(child);
+    if (placed_[child] || lanes_[device].last != parent.op) return false;
+    if (unit_placed_[unit] ? proposal_.placement[unit] != device
+                           : !problem_.is_allowed(unit, device)) {
+      return false;
+    }
+    if (caps_.has_value() && !unit_placed_[unit] && !caps_->goes_to(unit, device)) return false;
+    return inputs_there_ns(child, device) - finish_ns_[parent.op] <= parent.crossing_ns;
+  }
+
+  // Of what has just become ready.
+  void place_favourites() {
+    while (!favourites_.empty()) {
+      const OpId child = favourites_.back();
+      favourites_.pop_back();
+      if (!is_kept_for(child)) continue;
+      const DeviceId device = device_[(*favourite_of_)[child]->op];
+      place(child, device, std::max(inputs_there_ns(child, device), lanes_[device].free_ns));
+    }
+  }
+
   // Other ops of the unit may wait already, and no longer on this device.
   void claim_room(UnitId unit, DeviceId device, OpId first) {
-    room_bytes_[device] -= unit_bytes_[unit];
+    caps_->give(unit, device);
     for (const OpId op : problem_.ops(unit)) {
       if (op == first || missing_[op] > 0) continue;
       enqueue(op, device, inputs_there_ns(op, device));
@@ -278,7 +271,7 @@ class EarliestTaskFirst {
     if (!unit_placed_[unit]) {
       unit_placed_[unit] = 1;
       proposal_.placement[unit] = device;
-      if (!unit_bytes_.empty()) claim_room(unit, device, op);
+      if (caps_.has_value()) claim_room(unit, device, op);
     }
     placed_[op] = 1;
     device_[op] = device;
@@ -287,6 +280,7 @@ class EarliestTaskFirst {
     });
     finish_ns_[op] = saturating_add(start_ns, problem_.duration_ns(op, device));
     lanes_[device].free_ns = finish_ns_[op];
+    lanes_[device].last = op;
     proposal_.order.push_back(op);
     for_each_reader(graph_, op, [&](OpId reader, std::optional<TensorId>) {
       if (--missing_[reader] == 0) make_ready(reader);
@@ -319,6 +313,7 @@ class EarliestTaskFirst {
   const Table<OpId, std::int64_t>& priority_;
   const std::size_t device_count_;
   const std::int64_t delay_;
+  const FavouriteOf* favourite_of_;
   bool uniform_ = true;  // every op takes the same time wherever it is allowed
   Table<OpId, std::uint32_t> missing_;
   Table<OpId, std::int64_t> finish_ns_;
@@ -330,8 +325,8 @@ class EarliestTaskFirst {
   std::vector<std::int64_t> arrival_ns_;  // tensors x devices
   Table<ChannelId, std::int64_t> channel_free_ns_;
   Table<DeviceId, std::int64_t> there_ns_;  // of the op that is made ready
-  Table<DeviceId, std::int64_t> room_bytes_;
-  Table<UnitId, std::int64_t> unit_bytes_;
+  std::optional<ByteCaps> caps_;
+  std::vector<OpId> favourites_;  // ready now, and not looked at
   Proposal proposal_;
 };
 

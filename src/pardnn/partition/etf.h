@@ -12,6 +12,13 @@ namespace pardnn {
 
 Proposal etf(const Problem& problem, const Run& run);
 
+// Whose favourite child an op is: it is to follow that op on the same device.
+struct Parent {
+  OpId op;
+  std::int64_t crossing_ns;  // that this saves
+};
+using FavouriteOf = Table<OpId, std::optional<Parent>>;
+
 struct EtfOptions {
   // Bytes of variables and outputs together that a device may be given, per mille of its share of
   // all of them by memory above the reserve; a unit that fits nowhere goes where most is left.
@@ -19,6 +26,10 @@ struct EtfOptions {
   // A value from another device counts as arriving this many of its transfer times later: slow
   // links are then used for what is worth it.
   std::int64_t delay = 0;
+  // A device keeps itself for the favourite child of the op that it ran last, though others could
+  // start sooner, when the child starts there no later than what its parent made could be elsewhere.
+  // May be null.
+  const FavouriteOf* favourite_of = nullptr;
 };
 
 // Of all ready ops and devices the pair that can start first, ties by greatest `priority`, then

@@ -11,8 +11,11 @@
 #include "pardnn/partition/best.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/confirm.h"
+#include "pardnn/partition/cut.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fit.h"
+#include "pardnn/partition/heft.h"
+#include "pardnn/partition/memory_capped.h"
 #include "pardnn/partition/one_device.h"
 #include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/polish.h"
@@ -35,6 +38,17 @@ constexpr std::array kRows = {
         .run = chunks,
         .repaired = false},
     Row{.name = "etf", .summary = "list scheduling, what can start earliest first", .run = etf},
+    Row{.name = "heft",
+        .summary = "list scheduling, the longest path first to where it finishes first",
+        .run = heft},
+    Row{.name = "m-etf", .summary = "etf with a cap on the bytes of each device", .run = m_etf},
+    Row{.name = "m-sct",
+        .summary = "m-etf that keeps an op's favourite reader beside it",
+        .run = m_sct},
+    Row{.name = "cut",
+        .summary = "the graph cut where least is sent, work and bytes shared out evenly",
+        .run = cut,
+        .most_ops = 300'000},
     Row{.name = "pardnn",
         .summary = "the published method: critical paths, mapped clusters, refinement",
         .run = pardnn_row,

@@ -13,7 +13,7 @@ namespace pardnn {
 // all devices have to share between any head and tail (shared_work.h). What all of these count is
 // least times and least crossings; memory is left out, and contention but for tensors that go
 // together from one op to another. At least 0; 0 only for a step without ops.
-// Seconds of one core: 0.2 for 10 thousand ops, 1 for 100 thousand.
+// Seconds of one core: 0.3 for 10 thousand ops, 1 for 100 thousand, 3 for a million.
 std::int64_t lower_bound_ns(const Problem& problem);
 
 }  // namespace pardnn

@@ -101,6 +101,35 @@ BOOST_AUTO_TEST_CASE(work_between_a_head_and_the_end_is_shared) {
   BOOST_TEST(bound(graph, slow_devices()) <= 41);
 }
 
+// Links of `crossing_ns` for any tensor of a byte, 1 ns of it for the byte.
+Machine apart(std::size_t count, std::int64_t crossing_ns) {
+  return Machine::uniform({.capacity_bytes = std::vector<std::int64_t>(count, 1000),
+                           .bytes_per_second = 1'000'000'000,
+                           .overhead_ns = crossing_ns - 1});
+}
+
+// Three branches between a and d, each 10 long. Elsewhere a branch takes 6 + 10 + 6.
+//
+//     a(1) > b(10), c(10), e(10) > d(1)
+//
+// With a and d together: 1 + 22 + 1, two of the branches beside them. With a and d apart a third
+// branch elsewhere takes as long, and three on two devices longer: at least (30 + 6 + 6) / 2 = 21
+// between a and d. So 23, while all branches counted by themselves say 1 + 10 + 6 + 1 = 18.
+BOOST_AUTO_TEST_CASE(what_lies_between_a_fork_and_a_join_comes_and_goes) {
+  const std::string three =
+      "op a T 1 > 1\nop b T 10 < a > 1\nop c T 10 < a > 1\nop e T 10 < a > 1\n"
+      "op d T 1 < b c e\n";
+  BOOST_TEST(bound(three, apart(4, 6)) == 23);
+}
+
+// a is on c's device for certain, so b is worth sending away: max(10, 10 + 6) + 1. And a, d and c
+// one after another, while b comes and goes.
+BOOST_AUTO_TEST_CASE(the_unit_of_an_op_is_on_its_device) {
+  BOOST_TEST(bound("op a T 10 @g\nop b T 10 > 1\nop c T 1 < ^a b @g\n", apart(2, 6)) == 17);
+  BOOST_TEST(bound("op a T 10 @g\nop b T 1 < ^a\nop c T 10 < ^b @g\nop d T 9 @g\n", apart(2, 6)) ==
+             29);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

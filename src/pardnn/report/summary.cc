@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "pardnn/base/quantity.h"
+#include "pardnn/plan/memory_bound.h"
 #include "pardnn/report/text_table.h"
 
 namespace pardnn {
@@ -79,6 +80,7 @@ std::string summary_json(const Problem& problem, const Plan& plan) {
                        {"algorithm", plan.algorithm},
                        {"step_ns", prediction.step_ns},
                        {"bound_ns", plan.bound_ns},
+                       {"memory_bound_bytes", memory_bound(problem).bytes},
                        {"overflow_bytes", plan.score.overflow_bytes},
                        {"bytes_sent", prediction.bytes_sent},
                        {"transfers", prediction.transfers.size()},

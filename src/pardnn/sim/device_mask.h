@@ -15,6 +15,9 @@ class DeviceMask {
   void set(DeviceId device) {
     words_[index(device) / 64] |= std::uint64_t{1} << index(device) % 64;
   }
+  void reset(DeviceId device) {
+    words_[index(device) / 64] &= ~(std::uint64_t{1} << index(device) % 64);
+  }
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::uint32_t word = 0; word < words_.size(); ++word) {
