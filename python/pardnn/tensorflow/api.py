@@ -31,6 +31,7 @@ class TrainingPlan:
     """A training step, its graph, and a plan of it.
 
     `graph` and `plan` are pardnn's own: print, check, change the machine and plan again.
+    `algorithm` is what was asked for; other functions of the model are planned with it too.
     """
 
     capture: Capture
@@ -38,6 +39,7 @@ class TrainingPlan:
     machine: pardnn.Machine
     step: step_graph.StepGraph
     plan: pardnn.Plan
+    algorithm: str = "auto"
 
     @property
     def graph(self) -> pardnn.Graph:
@@ -86,7 +88,7 @@ def plan(
     planner = CorePlanner(_options(machine, algorithm, margin), _ThisProcess(), machine)
     request = Request(fixed={}, residents={}, training=True)
     found = planner.find("the training step", captured.capture, captured.shapes, request)
-    return TrainingPlan(captured.capture, captured.shapes, machine, *found)
+    return TrainingPlan(captured.capture, captured.shapes, machine, *found, algorithm)
 
 
 def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
@@ -97,7 +99,7 @@ def apply(model: Any, training_plan: TrainingPlan) -> Distributed:
     was traced before, with any variable, cannot be called any more. Raises ClusterError.
     """
     machine = training_plan.machine
-    options = _options(machine, training_plan.plan.algorithm, 0)
+    options = _options(machine, training_plan.algorithm, 0)
     cluster = Cluster.start(options.devices, options.memory, addresses=options.addresses)
     compat_hooks.keep_functions()
     cluster.connect()

@@ -143,10 +143,15 @@ def refuse_strategies(refuse: Callable[[str], None]) -> Callable[[], None]:
 
 
 def all_variables() -> list[Any]:
-    """Every tf.Variable of this process, found through the garbage collector (TF 2.21)."""
-    from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+    """Every tf.Variable of this process, found through the garbage collector (TF 2.21).
 
-    return [o for o in gc.get_objects() if isinstance(o, ResourceVariable)]
+    One that was created while a function was traced is no ResourceVariable, but has the same base;
+    what an assignment in a graph returns has it too, and is no variable of its own.
+    """
+    from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, _UnreadVariable
+
+    found = [o for o in gc.get_objects() if isinstance(o, BaseResourceVariable)]
+    return [variable for variable in found if not isinstance(variable, _UnreadVariable)]
 
 
 def renew_variables(variables: Iterable[Any]) -> None:

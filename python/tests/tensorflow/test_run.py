@@ -190,3 +190,38 @@ def test_a_program_distributes_its_model_and_takes_it_back(tmp_path: Path) -> No
         """
     )
     assert printed.endswith("equal\n")
+
+
+def test_a_program_captures_twice_plans_and_applies(tmp_path: Path) -> None:
+    """Two outputs: Keras makes the means of their losses while the step is traced."""
+    printed = story(
+        f"""
+        os.environ["XDG_CACHE_HOME"] = {str(tmp_path)!r}
+        import keras, numpy as np, pardnn, pardnn.tensorflow
+        rng = np.random.RandomState(0)
+        x, y = rng.rand(32, 50).astype("f"), [rng.rand(32, 5), rng.rand(32, 3)]
+
+        def model():
+            keras.utils.set_random_seed(1)
+            given = keras.Input((50,))
+            outputs = [keras.layers.Dense(n)(keras.layers.Dense(60, "relu")(given)) for n in (5, 3)]
+            model = keras.Model(given, outputs)
+            model.compile("adam", ["mse", "mae"])
+            return model
+
+        plain, placed = model(), model()
+        expected = plain.fit(x, y, 8, verbose=0, shuffle=False).history
+        machine = pardnn.Machine.uniform(devices=2, memory=[2**25] * 2, kind="cpu")
+        batch = (x[:8], [one[:8] for one in y])
+        captured = [pardnn.tensorflow.capture(placed, batch) for _ in range(2)]
+        assert all(c.variable is not None for one in captured for c in one.capture.captured)
+        training = pardnn.tensorflow.plan(captured[1], machine)
+        with pardnn.tensorflow.apply(placed, training):
+            found = placed.fit(x, y, 8, verbose=0, shuffle=False).history
+            evaluated = placed.evaluate(x, y, 8, verbose=0)
+        assert np.allclose(list(found.values()), list(expected.values()), rtol=1e-5)
+        assert np.allclose(evaluated, plain.evaluate(x, y, 8, verbose=0), rtol=1e-5)
+        print("equal", flush=True)
+        """
+    )
+    assert printed.endswith("equal\n")
