@@ -204,7 +204,8 @@ def test_a_program_captures_twice_plans_and_applies(tmp_path: Path) -> None:
         def model():
             keras.utils.set_random_seed(1)
             given = keras.Input((50,))
-            outputs = [keras.layers.Dense(n)(keras.layers.Dense(60, "relu")(given)) for n in (5, 3)]
+            hidden = keras.layers.Dense(60, "relu")(given)
+            outputs = [keras.layers.Dense(n, name=f"out_{{n}}")(hidden) for n in (5, 3)]
             model = keras.Model(given, outputs)
             model.compile("adam", ["mse", "mae"])
             return model
@@ -219,7 +220,8 @@ def test_a_program_captures_twice_plans_and_applies(tmp_path: Path) -> None:
         with pardnn.tensorflow.apply(placed, training):
             found = placed.fit(x, y, 8, verbose=0, shuffle=False).history
             evaluated = placed.evaluate(x, y, 8, verbose=0)
-        assert np.allclose(list(found.values()), list(expected.values()), rtol=1e-5)
+        assert found.keys() == expected.keys()
+        assert all(np.allclose(found[k], expected[k], rtol=1e-5) for k in found), (found, expected)
         assert np.allclose(evaluated, plain.evaluate(x, y, 8, verbose=0), rtol=1e-5)
         print("equal", flush=True)
         """
