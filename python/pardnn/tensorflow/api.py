@@ -19,11 +19,11 @@ import tensorflow as tf
 import pardnn
 from pardnn.launch import RunOptions
 from pardnn.tensorflow import compat, compat_hooks, compat_state, hooks, step_graph, variables
-from pardnn.tensorflow.tracing import Capture, capture_function
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.planning import CorePlanner
 from pardnn.tensorflow.run import Engine
 from pardnn.tensorflow.steps import Request
+from pardnn.tensorflow.tracing import Capture, capture_function
 
 
 @dataclass

@@ -9,9 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, semantics
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.loops import Regions
 from pardnn.tensorflow.place import CAPTURED_PREFIX
+from pardnn.tensorflow.tracing import Capture
 
 
 class Grouping:

@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from pardnn.tensorflow import compat, constants, gates, passes
 from pardnn.tensorflow.branches import branches_of, may_wait
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.gates import Gate, Hold
+from pardnn.tensorflow.tracing import Capture
 
 # Flat names of their own: a placeholder called `a/b/resource` would make `a/b` a used name scope,
 # and importing would silently rename an op `a/b`.

@@ -21,12 +21,12 @@ from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
 from pardnn.tensorflow import costs, links, scopes, step_graph, translate
 from pardnn.tensorflow.allocator import GRAIN_BYTES
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
 from pardnn.tensorflow.replay import Replay
 from pardnn.tensorflow.small_tensors import FIRST_REGION_BYTES
 from pardnn.tensorflow.steps import PlannedStep, Prediction, Request
+from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.variables import bytes_of
 
 _LOG = logging.getLogger(__name__)

@@ -21,10 +21,10 @@ import tensorflow as tf
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
 from pardnn.tensorflow import allocator, hooks, refused, steps, summary, variables
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.cluster import Cluster
 from pardnn.tensorflow.place import base_graph, place
 from pardnn.tensorflow.steps import PlannedStep, Record, Request, Version
+from pardnn.tensorflow.tracing import Capture
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from pardnn.tensorflow import compat, passes
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.place import StepPlacement
+from pardnn.tensorflow.tracing import Capture
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ import tensorflow as tf
 
 from pardnn.tensorflow import compat, order, semantics
 from pardnn.tensorflow.branches import branches_of
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.grouping import Grouping
 from pardnn.tensorflow.kinds import Kinds
 from pardnn.tensorflow.loops import Region, regions_of
 from pardnn.tensorflow.semantics import Touch
 from pardnn.tensorflow.shared_buffers import SharedBuffers
 from pardnn.tensorflow.step_graph import LARGE_BYTES, StepGraph
+from pardnn.tensorflow.tracing import Capture
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ import tensorflow as tf
 from keras import layers
 
 from pardnn.tensorflow import compat, compat_hooks
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import place
+from pardnn.tensorflow.tracing import capture_function
 
 CROSS_ENTROPY = {"from_logits": True}
 

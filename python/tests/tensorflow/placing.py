@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from pardnn.tensorflow.tracing import Capture
 from pardnn.tensorflow.place import StepPlacement, base_graph
+from pardnn.tensorflow.tracing import Capture
 
 LIVE: list[Any] = []
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from pardnn.tensorflow import order
 from pardnn.tensorflow.branches import branches_of, may_wait
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, place
+from pardnn.tensorflow.tracing import capture_function
 
 
 def graph(*lines: str) -> list[Any]:

@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 
 import pardnn
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.costs import CostTable
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph, place
 from pardnn.tensorflow.step_graph import StepGraph, step_placement
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.translate import translate
 
 SIDE = 256  # a matrix of SIDE x SIDE float32 is 256 KiB: large enough for its order to be enforced

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from pardnn.tensorflow import loops
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.tracing import capture_function
 
 
 def trips_of(step: Callable[..., Any]) -> list[int]:

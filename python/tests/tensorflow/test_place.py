@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, base_graph, place
+from pardnn.tensorflow.tracing import capture_function
 
 HERE = Path(__file__).parent
 

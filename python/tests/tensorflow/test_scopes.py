@@ -8,10 +8,10 @@ import tensorflow as tf
 import pardnn
 from pardnn.errors import UsageError
 from pardnn.tensorflow import scopes
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.costs import CostTable
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph
+from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.translate import translate
 
 NAMES = ["d0", "d1", "d2"]

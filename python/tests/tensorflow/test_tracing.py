@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from pardnn.errors import Refusal
 from pardnn.tensorflow import compat
-from pardnn.tensorflow.tracing import capture_function
 from pardnn.tensorflow.place import StepPlacement, base_graph, place
+from pardnn.tensorflow.tracing import capture_function
 
 
 def step_of(weight: Any, table: Any) -> Any:

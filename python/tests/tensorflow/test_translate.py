@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 
 import pardnn
-from pardnn.tensorflow.tracing import Capture, capture_function
 from pardnn.tensorflow.costs import CostTable
 from pardnn.tensorflow.loops import regions_of
 from pardnn.tensorflow.place import base_graph, place
 from pardnn.tensorflow.step_graph import StepGraph, step_placement
+from pardnn.tensorflow.tracing import Capture, capture_function
 from pardnn.tensorflow.translate import translate
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <cstdlib>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -52,8 +51,7 @@ class Pass {
   // Whether the cost fell.
   bool run(const Run& run) {
     const CutCost before = state_.cost();
-    std::int64_t all=0; for(auto w: graph_.weights) all+=w;
-    most_excess_ = before.excess + all/state_.device_count()*(getenv("CUTX")?atoi(getenv("CUTX")):0)/1000;
+    most_excess_ = before.excess;
     fill();
     CutCost best = before;
     std::size_t best_count = 0;
@@ -72,9 +70,12 @@ class Pass {
   }
 
  private:
-  std::int64_t room() const { return std::max<std::int64_t>(0, most_excess_ - state_.cost().excess); }
-  std::int64_t most_excess_ = 0;
   static constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
+
+  // By how much a move may let the loads exceed their caps: together by no more than at first.
+  std::int64_t room() const {
+    return std::max<std::int64_t>(0, most_excess_ - state_.cost().excess);
+  }
 
   void fill() {
     for (const LumpId lump : graph_.lumps()) {
@@ -133,6 +134,7 @@ class Pass {
   Table<LumpId, std::int64_t> known_;  // gain that is queued
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<Candidate>> queue_;
   std::vector<std::pair<LumpId, DeviceId>> undo_;
+  std::int64_t most_excess_ = 0;
 };
 
 }  // namespace
