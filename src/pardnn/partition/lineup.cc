@@ -6,6 +6,11 @@
 
 namespace pardnn {
 
+void sort_by_start(Lineup& lineup) {
+  std::stable_sort(lineup.order.begin(), lineup.order.end(),
+                   [&](OpId a, OpId b) { return lineup.start_ns[a] < lineup.start_ns[b]; });
+}
+
 Walk::Walk(const Problem& problem, const Arcs& arcs)
     : problem_(problem),
       arcs_(arcs),

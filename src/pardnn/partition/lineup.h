@@ -20,6 +20,9 @@ struct Lineup {
   std::int64_t step_ns = 0;
 };
 
+// The order of starts; sequences of devices stay as they are.
+void sort_by_start(Lineup& lineup);
+
 // Each op that is put starts as soon as its device and its inputs allow. Values are sent when the
 // first op that reads them on a device is put there, over channels that serve in that order: exact
 // without contention, an estimate with it.

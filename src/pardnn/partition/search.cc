@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pardnn/partition/moves.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
 
@@ -18,6 +19,8 @@ constexpr std::size_t kOpsWalked = 1'000'000;  // by one lane where nobody says 
 constexpr std::int64_t kMostSteps = 60;        // the same, for small graphs
 constexpr std::int64_t kMostIdleSteps = 30;    // in which no lane found a shorter step
 constexpr int kPasses = 4;                     // of one step in one direction
+constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
+constexpr std::size_t kLeastWork = 1000;       // the same, in all
 
 // Whether no placement and no order could pass a limit: all that may lie on one device at once fits
 // on each.
@@ -46,6 +49,7 @@ class Lane {
         is_exact_(is_exact),
         trial_(problem),
         windows_(problem, arcs),
+        moves_(problem, arcs),
         random_(seed) {}
 
   void start(const Proposal& proposal, const Score& score) {
@@ -65,7 +69,9 @@ class Lane {
 
   void step() {
     candidate_ = lineup_;
-    if (is_exact_) {
+    if (random_.below(2) == 0) {
+      move_ops();
+    } else if (is_exact_) {
       walk_there_or_back();
     } else {
       try_some_windows();
@@ -121,16 +127,33 @@ class Lane {
     }
   }
 
+  void move_ops() {
+    const std::size_t work = kWorkOfMoves * lineup_.order.size() * slice_ / kWhole;
+    if (!moves_.improve(candidate_, std::max(kLeastWork, work), random_)) return;
+    const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (!score.has_value() || *score > score_) {
+      slice_ = std::max<std::size_t>(1, slice_ / 2);
+      return;
+    }
+    slice_ = std::min(kWhole, slice_ * 2);
+    windows_.walk().time(candidate_);
+    if (!problem_.rules().given_order) sort_by_start(candidate_);
+    std::swap(lineup_, candidate_);
+    score_ = *score;
+  }
+
   static constexpr std::size_t kWhole = 1024;
 
   const Problem& problem_;
   const bool is_exact_;
   Trial trial_;
   Windows windows_;
+  Moves moves_;
   Random random_;
   Lineup lineup_, candidate_;
   Score score_;
   std::size_t share_ = kWhole;  // of the windows that a try may change
+  std::size_t slice_ = kWhole;  // of the work that moves do before they are simulated
 };
 
 void step_all(std::vector<std::unique_ptr<Lane>>& lanes) {

@@ -61,10 +61,7 @@ std::size_t Windows::pass(Lineup& lineup, const Knobs& knobs, Random& random) {
     first = ends[n];
   }
   lineup.step_ns = walk_.latest_ns();
-  if (!problem_.rules().given_order) {
-    std::stable_sort(lineup.order.begin(), lineup.order.end(),
-                     [&](OpId a, OpId b) { return lineup.start_ns[a] < lineup.start_ns[b]; });
-  }
+  if (!problem_.rules().given_order) sort_by_start(lineup);
   return kept;
 }
 
