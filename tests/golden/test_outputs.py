@@ -66,6 +66,20 @@ def test_json_of_every_command_is_json(folder: Path) -> None:
     assert best["step_ns"] == plan["step_ns"] == min(row["step_ns"] for row in compared)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
+@pytest.mark.parametrize("memory", ["2GiB", "680MiB"])
+def test_a_plan_is_the_same_on_one_core_and_on_all(folder: Path, memory: str) -> None:
+    words = ("plan", "g.pdg", "--devices", "3", "--memory", memory, "--steps", "20", "-o")
+    everywhere = os.sched_getaffinity(0)
+    run(*words, "all.json", folder=folder)
+    os.sched_setaffinity(0, {min(everywhere)})
+    try:
+        run(*words, "one.json", folder=folder)
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    assert (folder / "one.json").read_bytes() == (folder / "all.json").read_bytes()
+
+
 def test_csv_has_as_many_fields_in_every_row(folder: Path) -> None:
     text = run("compare", "g.pdg", "g.pdg", *MACHINE, "--format", "csv", folder=folder).stdout
     rows = list(csv.DictReader(io.StringIO(text)))
