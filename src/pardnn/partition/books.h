@@ -33,10 +33,14 @@ class Books {
 
   void move(UnitId unit, DeviceId to);
 
-  // Bytes of `device` at `moment` that go when a unit leaves: by unit, ascending, only those that
-  // free any. A buffer goes with the unit of its last remaining readers there or, where none
-  // remain, with its maker.
-  std::vector<std::pair<UnitId, std::int64_t>> freeable(DeviceId device, std::size_t moment) const;
+  // Units that free bytes of `device` at `moment` when they leave together, ascending. A buffer
+  // goes with the units of its remaining readers there, eight at most, or, where none remain, with
+  // its maker's.
+  struct Leaving {
+    std::vector<UnitId> units;  // ascending
+    std::int64_t bytes = 0;
+  };
+  std::vector<Leaving> freeable(DeviceId device, std::size_t moment) const;
 
   // What the unit would still have room for on `device` while it is alive there; below 0: it would
   // not even fit with nothing added.
@@ -72,7 +76,7 @@ class Books {
   std::optional<Span> life(Place place) const;
   template <class VisitReader, class VisitTensor>
   void walk(Place place, VisitReader visit_reader, VisitTensor visit_tensor) const;
-  std::optional<UnitId> sole_holder(Place place, std::size_t moment) const;
+  std::vector<UnitId> holders(Place place, std::size_t moment) const;
   std::vector<Place> touched(UnitId unit, DeviceId a, DeviceId b) const;
   void enter(Place place, int sign);
   void enter_unit(UnitId unit, DeviceId device, int sign);

@@ -10,14 +10,21 @@
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
+#include "pardnn/partition/live_list.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/repair.h"
 
 namespace pardnn {
 namespace {
 
+__extension__ using Wide = __int128;
+
 constexpr int kCuts = 4;                          // of one fold, each after the one before
-constexpr std::size_t kOpsRepaired = 15'000'000;  // over all rounds of all repairs
+constexpr std::size_t kOpsRepaired = 6'000'000;   // over all rounds of all repairs
+constexpr std::size_t kOpsListed = 500'000;       // over all live lists
+constexpr int kFills = 5;                         // of live lists that differ in nothing else
+constexpr Wide kGivenLess = 700;                  // per mille of what it was too full by
+constexpr std::int64_t kLeastFill = 100;          // per mille
 constexpr std::int64_t kWholeShare = 1'000'000;   // what all shares are brought back to
 
 constexpr std::array<std::int64_t, 2> kShares = {1000,
@@ -59,6 +66,13 @@ class Fitter {
     return &starts_.back();
   }
 
+  // As it is; answers its score.
+  std::optional<Score> add(std::string who, Proposal proposal) {
+    const std::optional<Score> score = best_.offer(who, proposal);
+    if (score.has_value()) starts_.push_back({std::move(who), std::move(proposal), *score});
+    return score;
+  }
+
   // The best first. Repair lengthens the step, so what is longer than a plan that fits is left.
   void repair_all() {
     std::stable_sort(starts_.begin(), starts_.end(),
@@ -86,7 +100,6 @@ class Fitter {
 // The share that would bring the device's peak to its limit if bytes grew with the share.
 std::int64_t stretched(const Problem& problem, DeviceId device, const Peak& peak,
                        std::int64_t share) {
-  __extension__ using Wide = __int128;
   const std::int64_t reserve = problem.reserve_bytes(device);
   const Wide room = std::max<std::int64_t>(1, problem.limit_bytes(device) - reserve);
   const Wide used = std::max<std::int64_t>(1, peak.bytes - reserve);
@@ -118,6 +131,41 @@ void add_folds(Best& best, const Times& times, Fitter& fitter) {
   }
 }
 
+// A device that came out too full is given as much less the next time.
+void add_live_lists(Best& best, const Times& times, Fitter& fitter, const Run& run) {
+  const Problem& problem = best.problem();
+  const Table<OpId, std::int64_t> rank = bottom_levels(problem, times);
+  Table<OpId, std::int64_t> early_first = earliest_starts(problem);
+  for (std::int64_t& at_ns : early_first) at_ns = -at_ns;
+  std::size_t lists_left = kOpsListed / std::max<std::size_t>(1, problem.graph().ops().size()) + 1;
+  for (const bool frees_first : {false, true}) {
+    for (const std::int64_t delay : {0, 4}) {
+      for (const Table<OpId, std::int64_t>* priority : {&std::as_const(rank), &std::as_const(early_first)}) {
+        LiveListOptions options{
+            .fill_per_mille = Table<DeviceId, std::int64_t>(problem.device_count(), 1000),
+            .delay = delay,
+            .frees_first = frees_first};
+        for (int fill = 0; fill < kFills && lists_left > 0 && !run.stopped(); ++fill) {
+          --lists_left;
+          Proposal proposal = list_by_live_bytes(problem, times, *priority, options);
+          const std::optional<Score> score = fitter.add("live", proposal);
+          if (!score.has_value() || score->fits()) break;
+          best.trial().schedule(proposal);
+          const Table<DeviceId, Peak> peaks = best.trial().peaks();
+          for (const DeviceId device : problem.devices()) {
+            const std::int64_t limit = std::max<std::int64_t>(1, problem.limit_bytes(device));
+            if (peaks[device].bytes <= limit) continue;
+            const auto over = static_cast<std::int64_t>(
+                Wide{peaks[device].bytes - limit} * kGivenLess / limit);
+            std::int64_t& given = options.fill_per_mille[device];
+            given = std::max<std::int64_t>(kLeastFill, given - over - 5);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>& starts,
@@ -131,6 +179,7 @@ void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>
         "etf",
         earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = share}).placement);
   }
+  add_live_lists(best, times, fitter, run);
   fitter.repair_all();
 }
 
