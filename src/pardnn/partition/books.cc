@@ -21,7 +21,11 @@ Books::Books(const Problem& problem, const Times& times, UnitPlacement placement
       start_ns_(timeline.start_ns),
       finish_ns_(timeline.finish_ns),
       step_ns_(timeline.step_ns),
-      took_over_(problem.graph().tensors().size(), 0) {
+      took_over_(problem.graph().tensors().size(), 0),
+      limit_bytes_(problem.device_count(), 0) {
+  for (const DeviceId device : problem.devices()) {
+    limit_bytes_[device] = problem.limit_bytes(device);
+  }
   note_transfers(timeline);
   note_take_overs(lifetimes);
   choose_moments(timeline);
@@ -88,7 +92,7 @@ void Books::enter_everything() {
 
 std::int64_t Books::overflow_bytes(DeviceId device) const {
   const Profile& profile = profiles_[device];
-  return std::max<std::int64_t>(0, profile.at(profile.fullest()) - problem_.limit_bytes(device));
+  return std::max<std::int64_t>(0, profile.at(profile.fullest()) - limit_bytes_[device]);
 }
 
 std::optional<std::uint32_t> Books::shared_input(TensorId tensor) const {
@@ -268,7 +272,7 @@ std::int64_t Books::room_bytes(UnitId unit, DeviceId device) const {
   }
   span.begin_ns = std::min(span.begin_ns, span.end_ns);
   const auto [first, last] = range(span);
-  return problem_.limit_bytes(device) - profiles_[device].most(first, last);
+  return limit_bytes_[device] - profiles_[device].most(first, last);
 }
 
 std::vector<Books::Leaving> Books::freeable(DeviceId device, std::size_t moment) const {

@@ -28,6 +28,9 @@ class Books {
   const UnitPlacement& placement() const { return placement_; }
   const Profile& profile(DeviceId device) const { return profiles_[device]; }
   std::int64_t overflow_bytes(DeviceId device) const;  // of its fullest moment, at least 0
+  // The problem's, less what was set aside for what the books do not know.
+  std::int64_t limit_bytes(DeviceId device) const { return limit_bytes_[device]; }
+  void set_aside(DeviceId device, std::int64_t bytes) { limit_bytes_[device] -= bytes; }
   std::size_t moment_count() const { return moments_.size(); }
   std::int64_t time_ns(std::size_t moment) const { return moments_[moment]; }
 
@@ -93,6 +96,7 @@ class Books {
   Table<TensorId, char> took_over_;
   std::unordered_map<std::uint64_t, std::uint32_t> every_readers_;  // by origin and device
   Table<DeviceId, Profile> profiles_;
+  Table<DeviceId, std::int64_t> limit_bytes_;
 };
 
 }  // namespace pardnn

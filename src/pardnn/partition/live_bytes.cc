@@ -140,8 +140,8 @@ std::int64_t LiveBytes::most_with(OpId op, DeviceId device,
     const Held* held = find(value, device);
     if (held_[value].empty() || (held != nullptr && held->there)) continue;
     const Held& from = held != nullptr ? *held : held_[value].front();
-    sent.emplace_back(from.from, held == nullptr ? problem_.buffer_bytes(value)
-                                                 : this->bytes(value, *held));
+    sent.emplace_back(from.from,
+                      held == nullptr ? problem_.buffer_bytes(value) : this->bytes(value, *held));
   }
   std::sort(sent.begin(), sent.end());
   sent.emplace_back(now_, taken_[op]);

@@ -69,10 +69,10 @@ class LiveBytes {
   const std::size_t moments_;
   std::size_t now_ = 0;
   Table<OpId, DeviceId> device_;
-  Lists<OpId, TensorId> reads_;           // origins, each once
-  Lists<OpId, TensorId> every_;           // origins of `every` values read, each once
-  Table<TensorId, std::uint32_t> open_;   // readers that have no device yet
-  Table<TensorId, char> kept_;            // fetched
+  Lists<OpId, TensorId> reads_;          // origins, each once
+  Lists<OpId, TensorId> every_;          // origins of `every` values read, each once
+  Table<TensorId, std::uint32_t> open_;  // readers that have no device yet
+  Table<TensorId, char> kept_;           // fetched
   Table<TensorId, char> in_variable_;
   Table<TensorId, DeviceSet> every_there_;
   Table<TensorId, std::vector<Held>> held_;

@@ -107,10 +107,10 @@ class LiveList {
   struct Lane {
     explicit Lane(std::size_t ops = 0) : backlog_ns(ops) {}
     std::int64_t free_ns = 0;
-    Fenwick backlog_ns;                // of what waits here, by rank
-    LeastFirst<Waiting> later;         // by the moment its inputs are there
-    LeastFirst<Waiting> by_priority;   // there now
-    LeastFirst<Waiting> by_growth;     // the same ops
+    Fenwick backlog_ns;               // of what waits here, by rank
+    LeastFirst<Waiting> later;        // by the moment its inputs are there
+    LeastFirst<Waiting> by_priority;  // there now
+    LeastFirst<Waiting> by_growth;    // the same ops
   };
 
   DeviceId device(OpId op) const { return placement_[*problem_.unit(op)]; }
@@ -275,8 +275,8 @@ class LiveList {
     drop_started(lane.by_priority);
     if (lane.by_priority.empty()) return std::nullopt;
     const OpId urgent = lane.by_priority.top().op;
-    const bool has_room = bytes_.used_bytes(device) + bytes_.taken_bytes(urgent) <=
-                          problem_.limit_bytes(device);
+    const bool has_room =
+        bytes_.used_bytes(device) + bytes_.taken_bytes(urgent) <= problem_.limit_bytes(device);
     if (has_room && !options_.frees_first) return urgent;
     while (true) {  // a growth may have risen again when another reader came here
       drop_started(lane.by_growth);

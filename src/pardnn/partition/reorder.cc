@@ -186,7 +186,7 @@ class Reorder {
   Table<OpId, std::size_t> position_;
   DeviceId device_{};
   std::int64_t moment_ns_ = 0;
-  std::optional<OpId> running_;  // on the device at the moment, or last before it
+  std::optional<OpId> running_;                   // on the device at the moment, or last before it
   Table<TensorId, std::uint32_t> later_readers_;  // on the device, not finished at the moment
   Table<TensorId, char> kept_;                    // fetched
   Table<OpId, std::optional<std::size_t>> goes_before_;  // the position of another op

@@ -16,7 +16,9 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr int kMostFruitless = 8;  // rounds in a row that were taken back
+constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
+constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
+constexpr std::size_t kFewestRounds = 4;       // however large the graph
 
 struct Candidate {
   std::vector<UnitId> units;
@@ -85,7 +87,7 @@ class Repair {
     std::sort(candidates.begin(), candidates.end());
     bool moved = false;
     for (const Candidate& candidate : candidates) {
-      if (books.profile(device).at(moment) <= problem_.limit_bytes(device)) break;
+      if (books.profile(device).at(moment) <= books.limit_bytes(device)) break;
       moved |= try_move(books, candidate.units, device, moment);
     }
     return moved;
@@ -110,8 +112,7 @@ class Repair {
   }
 
   // Moves the units unless their target would overflow by it or nothing would be gained.
-  bool try_move(Books& books, const std::vector<UnitId>& units, DeviceId from,
-                std::size_t moment) {
+  bool try_move(Books& books, const std::vector<UnitId>& units, DeviceId from, std::size_t moment) {
     if (std::any_of(units.begin(), units.end(),
                     [&](UnitId unit) { return books.placement()[unit] != from; })) {
       return false;
@@ -134,10 +135,11 @@ class Repair {
   Table<UnitId, DeviceSet> departed_;  // devices that the unit has left, or may not leave again
 };
 
+// Where any timing must fit, by what that takes more; its moment is not known, the peak's may do.
 std::vector<Shortage> shortages(const Problem& problem, const Table<DeviceId, Peak>& peaks) {
   std::vector<Shortage> all;
   for (const DeviceId device : problem.devices()) {
-    const std::int64_t over = peaks[device].bytes - problem.limit_bytes(device);
+    const std::int64_t over = counted_bytes(problem, peaks[device]) - problem.limit_bytes(device);
     if (over > 0) all.push_back({device, peaks[device].at_ns, over});
   }
   return all;
@@ -155,6 +157,9 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
       !problem.rules().given_order && problem.rules().dispatch == Dispatch::kSequence;
   bool by_order = may_reorder;
   Table<OpId, char> tried(problem.graph().ops().size(), 0);
+  const std::size_t ops = std::max<std::size_t>(1, proposal.order.size());
+  most_rounds = std::min(most_rounds, static_cast<int>(std::clamp<std::size_t>(
+                                          kOpsRepaired / ops, kFewestRounds, kRepairRounds)));
   int round = 0, fruitless = 0;
   while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
     const Timeline* timeline = best.trial().schedule(proposal);
@@ -167,7 +172,11 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
       if (!by_order) continue;
       changed.order = std::move(*order);
     } else {
+      const Table<DeviceId, Peak> peaks = best.trial().peaks();
       Books books(problem, times, proposal.placement, *timeline, best.trial().lifetimes());
+      for (const DeviceId device : problem.devices()) {
+        books.set_aside(device, counted_bytes(problem, peaks[device]) - peaks[device].bytes);
+      }
       if (!repair.batch(books)) break;
       changed.placement = books.placement();
     }
