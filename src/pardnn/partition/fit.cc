@@ -19,15 +19,16 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr int kCuts = 4;                         // of one fold, each after the one before
-constexpr std::size_t kOpsRepaired = 2'500'000;  // over all rounds of all repairs
-constexpr std::size_t kOpsListedLive = 500'000;  // over all live lists
-constexpr std::size_t kOpsListed = 2'000'000;    // over all orders of given placements
-constexpr int kFills = 5;                        // of live lists that differ in nothing else
-constexpr Wide kGivenLess = 700;                 // per mille of what it was too full by
-constexpr std::int64_t kAnyLess = 5;             // per mille of its limit, besides
-constexpr std::int64_t kLeastFill = 100;         // per mille
-constexpr std::int64_t kWholeShare = 1'000'000;  // what all shares are brought back to
+constexpr int kCuts = 4;                               // of one fold, each after the one before
+constexpr std::size_t kOpsRepaired = 2'500'000;        // over all rounds of all repairs
+constexpr std::size_t kOpsRepairedAtMost = 6'000'000;  // the same, as long as nothing fits
+constexpr std::size_t kOpsListedLive = 500'000;        // over all live lists
+constexpr std::size_t kOpsListed = 2'000'000;          // over all orders of given placements
+constexpr int kFills = 5;                              // of live lists that differ in nothing else
+constexpr Wide kGivenLess = 700;                       // per mille of what it was too full by
+constexpr std::int64_t kAnyLess = 5;                   // per mille of its limit, besides
+constexpr std::int64_t kLeastFill = 100;               // per mille
+constexpr std::int64_t kWholeShare = 1'000'000;        // what all shares are brought back to
 
 constexpr std::array<std::int64_t, 2> kShares = {1000,
                                                  1200};  // per mille of an even share of bytes
@@ -91,14 +92,15 @@ class Fitter {
     std::stable_sort(starts_.begin(), starts_.end(),
                      [](const Start& a, const Start& b) { return a.score < b.score; });
     const std::size_t ops = std::max<std::size_t>(1, problem_.graph().ops().size());
-    auto rounds_left = static_cast<int>(std::min<std::size_t>(kOpsRepaired / ops + 1, 100'000));
+    std::size_t rounds = 0;
     for (Start& start : starts_) {
-      if (run_.stopped() || rounds_left <= 0) return;
+      const std::size_t all = best_.score().fits() ? kOpsRepaired : kOpsRepairedAtMost;
+      if (run_.stopped() || rounds * ops >= all) return;
       if (start.score.fits()) continue;
       if (best_.score().fits() && start.score.step_ns >= best_.score().step_ns) continue;
-      rounds_left -= repair_memory(best_, times_, start.who, std::move(start.proposal), run_,
-                                   std::min(rounds_left, kRepairRounds))
-                         .rounds;
+      const Repaired repaired =
+          repair_memory(best_, times_, start.who, std::move(start.proposal), run_);
+      rounds += static_cast<std::size_t>(repaired.rounds);
     }
   }
 
