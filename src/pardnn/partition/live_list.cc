@@ -163,9 +163,10 @@ class LiveList {
     std::vector<UnitId> units{*problem_.unit(op)};
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId>) {
       const UnitId unit = *problem_.unit(producer);
-      if (unit_placed_[unit] || std::find(units.begin(), units.end(), unit) != units.end()) return;
-      units.push_back(unit);
+      if (!unit_placed_[unit]) units.push_back(unit);
     });
+    std::sort(units.begin(), units.end());
+    units.erase(std::unique(units.begin(), units.end()), units.end());
     return units;
   }
 
@@ -175,7 +176,7 @@ class LiveList {
     std::optional<std::pair<Key, DeviceId>> best;
     const std::vector<UnitId> units = followers(op);
     for (const DeviceId to : problem_.devices()) {
-      if (!problem_.is_allowed(units.front(), to)) continue;
+      if (!problem_.is_allowed(*problem_.unit(op), to)) continue;
       const std::int64_t over = bytes_.most_with(op, to, units) - fill_bytes_[to];
       const Lane& lane = lanes_[to];
       std::int64_t start_ns = std::max(now_ns, lane.free_ns) + lane.backlog_ns.sum(0, rank_[op]);

@@ -73,8 +73,9 @@ Proposal m_etf(const Problem& problem, const Run&) {
 Proposal m_sct(const Problem& problem, const Run&) {
   const Times times(problem);
   const FavouriteOf favourite_of = favourites(problem, times);
-  return earliest_task_first(problem, times, bottom_levels(problem, times),
-                             {.bytes_per_mille = cap_per_mille(problem), .favourite_of = &favourite_of});
+  return earliest_task_first(
+      problem, times, bottom_levels(problem, times),
+      {.bytes_per_mille = cap_per_mille(problem), .favourite_of = &favourite_of});
 }
 
 }  // namespace pardnn

@@ -100,10 +100,10 @@ class Reorder {
       if (input.is_variable()) continue;
       const std::optional<TensorId> origin = graph_.origin(input.tensor()).tensor;
       if (!origin.has_value() || graph_.is_every(graph_.tensor(*origin).producer)) continue;
-      if (std::find(values.begin(), values.end(), *origin) == values.end()) {
-        values.push_back(*origin);
-      }
+      values.push_back(*origin);
     }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
   }
 
