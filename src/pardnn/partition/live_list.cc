@@ -16,6 +16,8 @@
 namespace pardnn {
 namespace {
 
+__extension__ using Wide = __int128;
+
 struct Event {
   enum class What : std::uint8_t { kFinish, kDispatch };  // finishes of an instant come first
   std::int64_t at_ns;
@@ -68,7 +70,8 @@ class LiveList {
     for (const DeviceId device : problem.devices()) {
       const std::int64_t reserve = problem.reserve_bytes(device);
       const std::int64_t room = std::max<std::int64_t>(0, problem.limit_bytes(device) - reserve);
-      fill_bytes_[device] = reserve + room / 1000 * options.fill_per_mille[device];
+      fill_bytes_[device] =
+          reserve + static_cast<std::int64_t>(Wide{room} * options.fill_per_mille[device] / 1000);
     }
   }
 

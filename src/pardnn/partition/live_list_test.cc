@@ -22,9 +22,8 @@ std::string listed(const PlannerStory& story, std::int64_t fill_per_mille) {
 
 BOOST_AUTO_TEST_SUITE(live_list)
 
-//  a -> b -> c     a value takes 10 to cross, so the chain stays where it began; with room for
-//   \_______/      two of the three values only, c, which needs both others, makes a fourth:
-//                  a(10) + b(10) + c(10) = 30 of 25. d1 would hold copies of both: 30 as well.
+//  a -> b -> c     a value takes 10 to cross, and all three are 30 of 30 on one device: the chain
+//   \_______/      stays where it began.
 BOOST_AUTO_TEST_CASE(a_chain_stays_on_a_device_with_room) {
   const PlannerStory story("op a T 5 > 10\nop b T 5 < a > 10\nop c T 5 < a b > 10\n", small(30));
   BOOST_TEST(listed(story, 1000) == "a b c | ");

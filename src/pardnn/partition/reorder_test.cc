@@ -45,9 +45,9 @@ BOOST_AUTO_TEST_CASE(what_frees_more_than_it_makes_goes_ahead) {
   const PlannerStory story(
       "op p T 1 > 40\n"
       "op m T 1 < ^p > 50\n"
-      "op n T 1 < m > 1\n"
+      "op n T 1 < m\n"
       "op u T 1 < p > 1\n"
-      "op v T 1 < u n\n");
+      "op v T 1 < u ^n\n");
   BOOST_TEST(reordered(story, "p m n u v") == "p u m n v | ");
 }
 
