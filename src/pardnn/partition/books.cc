@@ -2,10 +2,16 @@
 #include "pardnn/partition/books.h"
 
 #include <algorithm>
+#include <map>
 
 #include "pardnn/base/error.h"
 
 namespace pardnn {
+namespace {
+
+constexpr std::size_t kMostHolders = 8;  // of a buffer that is to leave
+
+}  // namespace
 
 Books::Books(const Problem& problem, const Times& times, UnitPlacement placement,
              const Timeline& timeline, const std::vector<Buffer>& lifetimes)
@@ -15,7 +21,11 @@ Books::Books(const Problem& problem, const Times& times, UnitPlacement placement
       start_ns_(timeline.start_ns),
       finish_ns_(timeline.finish_ns),
       step_ns_(timeline.step_ns),
-      took_over_(problem.graph().tensors().size(), 0) {
+      took_over_(problem.graph().tensors().size(), 0),
+      limit_bytes_(problem.device_count(), 0) {
+  for (const DeviceId device : problem.devices()) {
+    limit_bytes_[device] = problem.limit_bytes(device);
+  }
   note_transfers(timeline);
   note_take_overs(lifetimes);
   choose_moments(timeline);
@@ -82,7 +92,7 @@ void Books::enter_everything() {
 
 std::int64_t Books::overflow_bytes(DeviceId device) const {
   const Profile& profile = profiles_[device];
-  return std::max<std::int64_t>(0, profile.at(profile.fullest()) - problem_.limit_bytes(device));
+  return std::max<std::int64_t>(0, profile.at(profile.fullest()) - limit_bytes_[device]);
 }
 
 std::optional<std::uint32_t> Books::shared_input(TensorId tensor) const {
@@ -262,21 +272,25 @@ std::int64_t Books::room_bytes(UnitId unit, DeviceId device) const {
   }
   span.begin_ns = std::min(span.begin_ns, span.end_ns);
   const auto [first, last] = range(span);
-  return problem_.limit_bytes(device) - profiles_[device].most(first, last);
+  return limit_bytes_[device] - profiles_[device].most(first, last);
 }
 
-std::vector<std::pair<UnitId, std::int64_t>> Books::freeable(DeviceId device,
-                                                             std::size_t moment) const {
+std::vector<Books::Leaving> Books::freeable(DeviceId device, std::size_t moment) const {
   const Graph& graph = problem_.graph();
   const std::int64_t now_ns = moments_[moment];
-  Table<UnitId, std::int64_t> bytes(problem_.units().size(), 0);
+  Table<UnitId, std::int64_t> alone(problem_.units().size(), 0);
+  std::map<std::vector<UnitId>, std::int64_t> together;
   Table<TensorId, char> seen(graph.tensors().size(), 0);
   const auto credit = [&](TensorId tensor) {
     const auto first = root(tensor, device);
     if (!first.has_value() || seen[*first]) return;
     seen[*first] = 1;
-    if (const auto unit = sole_holder({*first, device}, moment)) {
-      bytes[*unit] += problem_.buffer_bytes(*first);
+    std::vector<UnitId> units = holders({*first, device}, moment);
+    const std::int64_t bytes = problem_.buffer_bytes(*first);
+    if (units.size() == 1) {
+      alone[units.front()] += bytes;
+    } else if (!units.empty()) {
+      together[std::move(units)] += bytes;
     }
   };
   for (const OpId op : graph.ops()) {
@@ -286,50 +300,55 @@ std::vector<std::pair<UnitId, std::int64_t>> Books::freeable(DeviceId device,
     }
     for (const TensorId tensor : graph.outputs(op)) credit(tensor);
     if (start_ns_[op] <= now_ns && now_ns < finish_ns_[op]) {
-      bytes[*problem_.unit(op)] += problem_.workspace_bytes(op);
+      alone[*problem_.unit(op)] += problem_.workspace_bytes(op);
     }
   }
-  std::vector<std::pair<UnitId, std::int64_t>> answer;
+  std::vector<Leaving> answer;
   for (const UnitId unit : problem_.units()) {
     if (placement_[unit] != device) continue;
     for (const VariableId variable : problem_.variables(unit)) {
-      bytes[unit] += problem_.buffer_bytes(variable);
+      alone[unit] += problem_.buffer_bytes(variable);
     }
-    if (bytes[unit] > 0) answer.emplace_back(unit, bytes[unit]);
+    if (alone[unit] > 0) answer.push_back({{unit}, alone[unit]});
+  }
+  for (const auto& [units, bytes] : together) {
+    answer.push_back({units, bytes});
+    for (const UnitId unit : units) answer.back().bytes += alone[unit];
   }
   return answer;
 }
 
-// The one unit because of which the buffer is there at that moment.
-std::optional<UnitId> Books::sole_holder(Place place, std::size_t moment) const {
+// The units because of which the buffer is there at that moment; none when they are too many.
+std::vector<UnitId> Books::holders(Place place, std::size_t moment) const {
   const Graph& graph = problem_.graph();
   const auto span = life(place);
-  if (!span.has_value()) return std::nullopt;
+  if (!span.has_value()) return {};
   const auto [first, last] = range(*span);
-  if (moment < first || moment >= last) return std::nullopt;
+  if (moment < first || moment >= last) return {};
   const std::int64_t now_ns = moments_[moment];
   const OpId producer = graph.tensor(place.tensor).producer;
   const bool own = home(producer) == place.device;
-  std::optional<UnitId> holder;
-  bool several = false;
+  std::vector<UnitId> units;
   const auto hold = [&](UnitId unit) {
-    several |= holder.has_value() && *holder != unit;
-    holder = unit;
+    if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
   };
   if (own && finish_ns_[producer] > now_ns) hold(*problem_.unit(producer));
   walk(
       place,
       [&](OpId reader) {
-        if (finish_ns_[reader] > now_ns) hold(*problem_.unit(reader));
+        if (finish_ns_[reader] > now_ns && units.size() <= kMostHolders) {
+          hold(*problem_.unit(reader));
+        }
       },
       [&](TensorId tensor) {
         if (graph.tensor(tensor).fetched && home(tensor) == place.device) {
           hold(*problem_.unit(graph.tensor(tensor).producer));
         }
       });
-  if (several) return std::nullopt;
-  if (!holder.has_value() && own) return problem_.unit(producer);
-  return holder;
+  if (units.size() > kMostHolders) return {};
+  if (units.empty() && own) units.push_back(*problem_.unit(producer));
+  std::sort(units.begin(), units.end());
+  return units;
 }
 
 }  // namespace pardnn

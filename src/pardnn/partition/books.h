@@ -28,15 +28,22 @@ class Books {
   const UnitPlacement& placement() const { return placement_; }
   const Profile& profile(DeviceId device) const { return profiles_[device]; }
   std::int64_t overflow_bytes(DeviceId device) const;  // of its fullest moment, at least 0
+  // The problem's, less what was set aside for what the books do not know.
+  std::int64_t limit_bytes(DeviceId device) const { return limit_bytes_[device]; }
+  void set_aside(DeviceId device, std::int64_t bytes) { limit_bytes_[device] -= bytes; }
   std::size_t moment_count() const { return moments_.size(); }
   std::int64_t time_ns(std::size_t moment) const { return moments_[moment]; }
 
   void move(UnitId unit, DeviceId to);
 
-  // Bytes of `device` at `moment` that go when a unit leaves: by unit, ascending, only those that
-  // free any. A buffer goes with the unit of its last remaining readers there or, where none
-  // remain, with its maker.
-  std::vector<std::pair<UnitId, std::int64_t>> freeable(DeviceId device, std::size_t moment) const;
+  // Units that free bytes of `device` at `moment` when they leave together, ascending. A buffer
+  // goes with the units of its remaining readers there, eight at most, or, where none remain, with
+  // its maker's.
+  struct Leaving {
+    std::vector<UnitId> units;  // ascending
+    std::int64_t bytes = 0;
+  };
+  std::vector<Leaving> freeable(DeviceId device, std::size_t moment) const;
 
   // What the unit would still have room for on `device` while it is alive there; below 0: it would
   // not even fit with nothing added.
@@ -72,7 +79,7 @@ class Books {
   std::optional<Span> life(Place place) const;
   template <class VisitReader, class VisitTensor>
   void walk(Place place, VisitReader visit_reader, VisitTensor visit_tensor) const;
-  std::optional<UnitId> sole_holder(Place place, std::size_t moment) const;
+  std::vector<UnitId> holders(Place place, std::size_t moment) const;
   std::vector<Place> touched(UnitId unit, DeviceId a, DeviceId b) const;
   void enter(Place place, int sign);
   void enter_unit(UnitId unit, DeviceId device, int sign);
@@ -89,6 +96,7 @@ class Books {
   Table<TensorId, char> took_over_;
   std::unordered_map<std::uint64_t, std::uint32_t> every_readers_;  // by origin and device
   Table<DeviceId, Profile> profiles_;
+  Table<DeviceId, std::int64_t> limit_bytes_;
 };
 
 }  // namespace pardnn

@@ -10,15 +10,25 @@
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
+#include "pardnn/partition/live_list.h"
 #include "pardnn/partition/orders.h"
 #include "pardnn/partition/repair.h"
 
 namespace pardnn {
 namespace {
 
-constexpr int kCuts = 4;                          // of one fold, each after the one before
-constexpr std::size_t kOpsRepaired = 15'000'000;  // over all rounds of all repairs
-constexpr std::int64_t kWholeShare = 1'000'000;   // what all shares are brought back to
+__extension__ using Wide = __int128;
+
+constexpr int kCuts = 4;                               // of one fold, each after the one before
+constexpr std::size_t kOpsRepaired = 2'500'000;        // over all rounds of all repairs
+constexpr std::size_t kOpsRepairedAtMost = 6'000'000;  // the same, as long as nothing fits
+constexpr std::size_t kOpsListedLive = 500'000;        // over all live lists
+constexpr std::size_t kOpsListed = 2'000'000;          // over all orders of given placements
+constexpr int kFills = 5;                              // of live lists that differ in nothing else
+constexpr Wide kGivenLess = 700;                       // per mille of what it was too full by
+constexpr std::int64_t kAnyLess = 5;                   // per mille of its limit, besides
+constexpr std::int64_t kLeastFill = 100;               // per mille
+constexpr std::int64_t kWholeShare = 1'000'000;        // what all shares are brought back to
 
 constexpr std::array<std::int64_t, 2> kShares = {1000,
                                                  1200};  // per mille of an even share of bytes
@@ -32,10 +42,14 @@ struct Start {
 class Fitter {
  public:
   Fitter(Best& best, const Times& times, const Run& run)
-      : best_(best), problem_(best.problem()), times_(times), run_(run) {}
+      : best_(best),
+        problem_(best.problem()),
+        times_(times),
+        run_(run),
+        orders_left_(kOpsListed / std::max<std::size_t>(1, best.problem().graph().ops().size())) {}
 
-  // Tries the placement under several orders and keeps the best as a start; answers it, nothing
-  // when it cannot run.
+  // Tries the placement under several orders, as long as time is left for them, and keeps the best
+  // as a start; answers it, nothing when there is none.
   const Start* add(std::string who, const UnitPlacement& placement) {
     std::optional<Start> leanest;
     const auto offer = [&](std::vector<OpId> order) {
@@ -48,15 +62,29 @@ class Fitter {
     const Table<OpId, std::int64_t> rank = bottom_levels(problem_, times_, placement);
     Table<OpId, std::int64_t> near_end_first(rank.size(), 0);
     for (const OpId op : problem_.graph().ops()) near_end_first[op] = -rank[op];
-    for (const Take take : {Take::kPriority, Take::kFreeing, Take::kWithinLimit}) {
-      offer(list_order(problem_, times_, placement, rank, take));
-    }
-    for (const Take take : {Take::kPriority, Take::kWithinLimit, Take::kLeastBytes}) {
-      offer(list_order(problem_, times_, placement, near_end_first, take));
+    const std::array<std::pair<const Table<OpId, std::int64_t>*, Take>, 6> ways = {{
+        {&rank, Take::kWithinLimit},
+        {&near_end_first, Take::kWithinLimit},
+        {&rank, Take::kPriority},
+        {&rank, Take::kFreeing},
+        {&near_end_first, Take::kPriority},
+        {&near_end_first, Take::kLeastBytes},
+    }};
+    for (const auto& [priority, take] : ways) {
+      if (orders_left_ == 0) break;
+      --orders_left_;
+      offer(list_order(problem_, times_, placement, *priority, take));
     }
     if (!leanest.has_value()) return nullptr;
     starts_.push_back(std::move(*leanest));
     return &starts_.back();
+  }
+
+  // As it is; answers its score.
+  std::optional<Score> add(std::string who, Proposal proposal) {
+    const std::optional<Score> score = best_.offer(who, proposal);
+    if (score.has_value()) starts_.push_back({std::move(who), std::move(proposal), *score});
+    return score;
   }
 
   // The best first. Repair lengthens the step, so what is longer than a plan that fits is left.
@@ -64,14 +92,15 @@ class Fitter {
     std::stable_sort(starts_.begin(), starts_.end(),
                      [](const Start& a, const Start& b) { return a.score < b.score; });
     const std::size_t ops = std::max<std::size_t>(1, problem_.graph().ops().size());
-    auto rounds_left = static_cast<int>(std::min<std::size_t>(kOpsRepaired / ops + 1, 100'000));
+    std::size_t rounds = 0;
     for (Start& start : starts_) {
-      if (run_.stopped() || rounds_left <= 0) return;
+      const std::size_t all = best_.score().fits() ? kOpsRepaired : kOpsRepairedAtMost;
+      if (run_.stopped() || rounds * ops >= all) return;
       if (start.score.fits()) continue;
       if (best_.score().fits() && start.score.step_ns >= best_.score().step_ns) continue;
-      rounds_left -= repair_memory(best_, times_, start.who, std::move(start.proposal), run_,
-                                   std::min(rounds_left, kRepairRounds))
-                         .rounds;
+      const Repaired repaired =
+          repair_memory(best_, times_, start.who, std::move(start.proposal), run_);
+      rounds += static_cast<std::size_t>(repaired.rounds);
     }
   }
 
@@ -80,16 +109,16 @@ class Fitter {
   const Problem& problem_;
   const Times& times_;
   const Run& run_;
+  std::size_t orders_left_;
   std::vector<Start> starts_;
 };
 
 // The share that would bring the device's peak to its limit if bytes grew with the share.
 std::int64_t stretched(const Problem& problem, DeviceId device, const Peak& peak,
                        std::int64_t share) {
-  __extension__ using Wide = __int128;
   const std::int64_t reserve = problem.reserve_bytes(device);
   const Wide room = std::max<std::int64_t>(1, problem.limit_bytes(device) - reserve);
-  const Wide used = std::max<std::int64_t>(1, peak.bytes - reserve);
+  const Wide used = std::max<std::int64_t>(1, counted_bytes(problem, peak) - reserve);
   const Wide answer = Wide{std::max<std::int64_t>(1, share)} * room / used;
   return static_cast<std::int64_t>(std::clamp<Wide>(answer, 1, kWholeShare * 64));
 }
@@ -118,13 +147,55 @@ void add_folds(Best& best, const Times& times, Fitter& fitter) {
   }
 }
 
+// A device that comes out too full is given as much less the next time.
+void add_live_lists(Best& best, Fitter& fitter, const Times& times,
+                    const Table<OpId, std::int64_t>& priority, LiveListOptions options,
+                    std::size_t& lists_left, const Run& run) {
+  const Problem& problem = best.problem();
+  for (int fill = 0; fill < kFills && lists_left > 0 && !run.stopped(); ++fill) {
+    --lists_left;
+    const Proposal proposal = list_by_live_bytes(problem, times, priority, options);
+    const std::optional<Score> score = fitter.add("live", proposal);
+    if (!score.has_value() || score->fits()) return;
+    best.trial().schedule(proposal);
+    const Table<DeviceId, Peak> peaks = best.trial().peaks();
+    for (const DeviceId device : problem.devices()) {
+      const std::int64_t limit = std::max<std::int64_t>(1, problem.limit_bytes(device));
+      const Wide over = counted_bytes(problem, peaks[device]) - limit;
+      if (over <= 0) continue;
+      std::int64_t& given = options.fill_per_mille[device];
+      given = std::max(kLeastFill, given - static_cast<std::int64_t>(std::min<Wide>(
+                                               given, over * kGivenLess / limit + kAnyLess)));
+    }
+  }
+}
+
+void add_live_lists(Best& best, Fitter& fitter, const Times& times, const Run& run) {
+  const Problem& problem = best.problem();
+  const Table<OpId, std::int64_t> rank = bottom_levels(problem, times);
+  Table<OpId, std::int64_t> early_first = earliest_starts(problem);
+  for (std::int64_t& at_ns : early_first) at_ns = -at_ns;
+  std::size_t lists_left = kOpsListedLive / std::max<std::size_t>(1, rank.size()) + 1;
+  for (const bool frees_first : {false, true}) {
+    for (const std::int64_t delay : {0, 4}) {
+      LiveListOptions options{
+          .fill_per_mille = Table<DeviceId, std::int64_t>(problem.device_count(), 1000),
+          .delay = delay,
+          .frees_first = frees_first};
+      add_live_lists(best, fitter, times, rank, options, lists_left, run);
+      add_live_lists(best, fitter, times, early_first, options, lists_left, run);
+    }
+  }
+}
+
 }  // namespace
 
 void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>& starts,
                      const Run& run) {
   Fitter fitter(best, times, run);
-  add_folds(best, times, fitter);
+  add_live_lists(best, fitter, times, run);
   for (const Proposal& start : starts) fitter.add("rows", start.placement);
+  add_folds(best, times, fitter);
   const Table<OpId, std::int64_t> rank = bottom_levels(best.problem(), times);
   for (const std::int64_t share : kShares) {
     fitter.add(

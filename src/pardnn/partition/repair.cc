@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pardnn/partition/books.h"
+#include "pardnn/partition/reorder.h"
 #include "pardnn/partition/transfers.h"
 
 namespace pardnn {
@@ -15,21 +16,21 @@ namespace {
 
 __extension__ using Wide = __int128;
 
+constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
+constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
+constexpr std::size_t kFewestRounds = 4;       // however large the graph
+
 struct Candidate {
-  UnitId unit;
+  std::vector<UnitId> units;
+  DeviceId to;
   std::int64_t added_ns, freed_bytes;
 
-  // Least transfer time per byte first; ties more bytes, least id.
+  // Least transfer time per byte first; ties more bytes, least ids.
   bool operator<(const Candidate& other) const {
     const Wide mine = Wide{added_ns} * other.freed_bytes;
     const Wide theirs = Wide{other.added_ns} * freed_bytes;
-    return std::tie(mine, other.freed_bytes, unit) < std::tie(theirs, freed_bytes, other.unit);
+    return std::tie(mine, other.freed_bytes, units) < std::tie(theirs, freed_bytes, other.units);
   }
-};
-
-struct Move {
-  UnitId unit;
-  DeviceId from;
 };
 
 class Repair {
@@ -38,18 +39,14 @@ class Repair {
     departed_.assign(problem.units().size(), DeviceSet());
   }
 
-  // The moves of one batch, already made in `books`: empty when nothing can leave.
-  std::vector<Move> batch(Books& books) {
-    std::vector<Move> moves;
+  // Makes the moves of one batch in `books`; false when nothing can leave.
+  bool batch(Books& books) {
     for (const DeviceId device : by_overflow(books)) {
-      while (books.overflow_bytes(device) > 0) {
-        const std::size_t before = moves.size();
-        relieve(books, device, moves);
-        if (moves.size() == before) break;
-      }
-      if (!moves.empty()) break;
+      bool moved = false;
+      while (books.overflow_bytes(device) > 0 && relieve(books, device)) moved = true;
+      if (moved) return true;
     }
-    return moves;
+    return false;
   }
 
  private:
@@ -65,49 +62,71 @@ class Repair {
     return devices;
   }
 
-  // Takes candidates of the fullest moment until that moment fits.
-  void relieve(Books& books, DeviceId device, std::vector<Move>& moves) {
+  // Takes candidates of the fullest moment until that moment fits; whether anything was moved.
+  bool relieve(Books& books, DeviceId device) {
     const std::size_t moment = books.profile(device).fullest();
     std::vector<Candidate> candidates;
-    for (const auto& [unit, bytes] : books.freeable(device, moment)) {
-      if (departed_[unit][index(device)]) continue;
-      const std::optional<DeviceId> to = target(books, unit);
+    UnitPlacement placement = books.placement();
+    for (const Books::Leaving& leaving : books.freeable(device, moment)) {
+      const std::vector<UnitId>& units = leaving.units;
+      if (std::any_of(units.begin(), units.end(),
+                      [&](UnitId unit) { return departed_[unit][index(device)]; })) {
+        continue;
+      }
+      const std::optional<DeviceId> to = target(books, units);
       if (!to.has_value()) continue;
-      const TransferChange change = transfer_change(problem_, times_, books.placement(), unit, *to);
-      candidates.push_back({unit, change.added_ns - change.saved_ns, bytes});
+      std::int64_t added_ns = 0;
+      for (const UnitId unit : units) {
+        const TransferChange change = transfer_change(problem_, times_, placement, unit, *to);
+        added_ns += change.added_ns - change.saved_ns;
+        placement[unit] = *to;
+      }
+      for (const UnitId unit : units) placement[unit] = device;
+      candidates.push_back({units, *to, added_ns, leaving.bytes});
     }
     std::sort(candidates.begin(), candidates.end());
+    bool moved = false;
     for (const Candidate& candidate : candidates) {
-      if (books.profile(device).at(moment) <= problem_.limit_bytes(device)) return;
-      if (try_move(books, candidate.unit, device, moment)) {
-        departed_[candidate.unit].set(index(device));
-        moves.push_back({candidate.unit, device});
-      }
+      if (books.profile(device).at(moment) <= books.limit_bytes(device)) break;
+      moved |= try_move(books, candidate.units, device, moment);
     }
+    return moved;
   }
 
-  // The allowed device with the most room while the unit is alive.
-  std::optional<DeviceId> target(const Books& books, UnitId unit) const {
+  // The device, allowed to all, with the most room while the one with least room is alive.
+  std::optional<DeviceId> target(const Books& books, const std::vector<UnitId>& units) const {
     std::optional<std::pair<std::int64_t, DeviceId>> best;
     for (const DeviceId device : problem_.devices()) {
-      if (device == books.placement()[unit] || !problem_.is_allowed(unit, device)) continue;
-      if (departed_[unit][index(device)]) continue;
-      const std::int64_t room = books.room_bytes(unit, device);
-      if (!best.has_value() || room > best->first) best.emplace(room, device);
+      std::int64_t room = kMaxQuantity;
+      bool may = true;
+      for (const UnitId unit : units) {
+        may = may && device != books.placement()[unit] && problem_.is_allowed(unit, device) &&
+              !departed_[unit][index(device)];
+        if (!may) break;
+        room = std::min(room, books.room_bytes(unit, device));
+      }
+      if (may && (!best.has_value() || room > best->first)) best.emplace(room, device);
     }
     if (!best.has_value()) return std::nullopt;
     return best->second;
   }
 
-  // Moves the unit unless its target would overflow by it or nothing would be gained.
-  bool try_move(Books& books, UnitId unit, DeviceId from, std::size_t moment) {
-    const std::optional<DeviceId> to = target(books, unit);
+  // Moves the units unless their target would overflow by it or nothing would be gained.
+  bool try_move(Books& books, const std::vector<UnitId>& units, DeviceId from, std::size_t moment) {
+    if (std::any_of(units.begin(), units.end(),
+                    [&](UnitId unit) { return books.placement()[unit] != from; })) {
+      return false;
+    }
+    const std::optional<DeviceId> to = target(books, units);
     if (!to.has_value()) return false;
     const std::int64_t there = books.overflow_bytes(*to);
     const std::int64_t here = books.profile(from).at(moment);
-    books.move(unit, *to);
-    if (books.overflow_bytes(*to) <= there && books.profile(from).at(moment) < here) return true;
-    books.move(unit, from);
+    for (const UnitId unit : units) books.move(unit, *to);
+    if (books.overflow_bytes(*to) <= there && books.profile(from).at(moment) < here) {
+      for (const UnitId unit : units) departed_[unit].set(index(from));
+      return true;
+    }
+    for (const UnitId unit : units) books.move(unit, from);
     return false;
   }
 
@@ -115,6 +134,16 @@ class Repair {
   const Times& times_;
   Table<UnitId, DeviceSet> departed_;  // devices that the unit has left, or may not leave again
 };
+
+// Where any timing must fit, by what that takes more; its moment is not known, the peak's may do.
+std::vector<Shortage> shortages(const Problem& problem, const Table<DeviceId, Peak>& peaks) {
+  std::vector<Shortage> all;
+  for (const DeviceId device : problem.devices()) {
+    const std::int64_t over = counted_bytes(problem, peaks[device]) - problem.limit_bytes(device);
+    if (over > 0) all.push_back({device, peaks[device].at_ns, over});
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -124,15 +153,40 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
   std::optional<Score> score = best.offer(who, proposal);
   if (!score.has_value()) return {std::move(proposal)};
   Repair repair(problem, times);
-  int round = 0;
-  for (; round < most_rounds && !score->fits() && !run.stopped(); ++round) {
+  const bool may_reorder =
+      !problem.rules().given_order && problem.rules().dispatch == Dispatch::kSequence;
+  bool by_order = may_reorder;
+  Table<OpId, char> tried(problem.graph().ops().size(), 0);
+  const std::size_t ops = std::max<std::size_t>(1, proposal.order.size());
+  most_rounds = std::min(most_rounds, static_cast<int>(std::clamp<std::size_t>(
+                                          kOpsRepaired / ops, kFewestRounds, kRepairRounds)));
+  int round = 0, fruitless = 0;
+  while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
     const Timeline* timeline = best.trial().schedule(proposal);
-    Books books(problem, times, proposal.placement, *timeline, best.trial().lifetimes());
-    if (repair.batch(books).empty()) break;
-    Proposal moved{books.placement(), proposal.order};
-    const std::optional<Score> reached = best.offer(who, moved);
+    Proposal changed = proposal;
+    if (by_order) {
+      std::optional<std::vector<OpId>> order =
+          make_room_by_order(problem, times, proposal.placement, *timeline,
+                             shortages(problem, best.trial().peaks()), tried);
+      by_order = order.has_value();
+      if (!by_order) continue;
+      changed.order = std::move(*order);
+    } else {
+      const Table<DeviceId, Peak> peaks = best.trial().peaks();
+      Books books(problem, times, proposal.placement, *timeline, best.trial().lifetimes());
+      for (const DeviceId device : problem.devices()) {
+        books.set_aside(device, counted_bytes(problem, peaks[device]) - peaks[device].bytes);
+      }
+      if (!repair.batch(books)) break;
+      changed.placement = books.placement();
+    }
+    ++round;
+    ++fruitless;
+    const std::optional<Score> reached = best.offer(who, changed);
     if (!reached.has_value() || reached->overflow_bytes >= score->overflow_bytes) continue;
-    proposal = std::move(moved);
+    fruitless = 0;
+    by_order = may_reorder;
+    proposal = std::move(changed);
     score = reached;
   }
   return {std::move(proposal), round};

@@ -26,12 +26,16 @@ Sequences sequences_of(const Problem& problem, const Placement& placement,
   return sequences;
 }
 
+std::int64_t counted_bytes(const Problem& problem, const Peak& peak) {
+  return problem.rules().any_timing ? peak.any_timing_bytes : peak.bytes;
+}
+
 Score score_of(const Problem& problem, const Prediction& prediction) {
   Score score{
       .overflow_bytes = 0, .step_ns = prediction.step_ns, .bytes_sent = prediction.bytes_sent};
   for (DeviceId device : problem.devices()) {
     const Peak& peak = prediction.peaks[device];
-    const std::int64_t bytes = problem.rules().any_timing ? peak.any_timing_bytes : peak.bytes;
+    const std::int64_t bytes = counted_bytes(problem, peak);
     score.overflow_bytes += std::max<std::int64_t>(0, bytes - problem.limit_bytes(device));
   }
   return score;

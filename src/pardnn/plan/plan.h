@@ -71,8 +71,10 @@ struct Score {
   friend auto operator<=>(const Score&, const Score&) = default;
 };
 
-// Overflow counts the any-timing peak instead of the peak where the rules plan against that one
-// (rule E1).
+// The bytes that must not pass the limit: the any-timing peak instead of the peak where the rules
+// plan against that one (rule E1).
+std::int64_t counted_bytes(const Problem& problem, const Peak& peak);
+
 Score score_of(const Problem& problem, const Prediction& prediction);
 
 struct Plan {
