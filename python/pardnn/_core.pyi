@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -120,7 +120,17 @@ class Plan:
 
     @property
     def why(self) -> str:
-        """What stands in the way when the plan does not fit."""
+        """
+        What stands in the way when the plan does not fit, and the smallest changes that
+        would make it fit.
+        """
+
+    @property
+    def explanation(self) -> dict[str, Any] | None:
+        """
+        The same as a dictionary, with the names of `explanation` in the JSON of
+        `pardnn plan --json`; None for a plan that fits.
+        """
 
     @property
     def algorithm(self) -> str:

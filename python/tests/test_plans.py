@@ -151,6 +151,17 @@ def test_a_plan_that_does_not_fit_says_why() -> None:
     assert pardnn.check(graph, plan) == []
     assert "overflows by" in plan.why
     assert "and its limit is 600 B" in plan.why
+    # w1 and m1, 400 each, are of one group: more devices do not help.
+    assert "more devices of this memory would not help" in plan.why
+    explanation = plan.explanation
+    assert explanation is not None
+    assert explanation["limit_bytes"] == 600
+    assert explanation["bytes"] == 600 + explanation["missing_bytes"]
+    assert explanation["more_devices"]["never"]
+    enough = explanation["enough_memory_bytes"]
+    assert set(enough) == {"d0", "d1"}
+    assert pardnn.plan(graph, machine(enough["d0"])).fits
+    assert pardnn.plan(graph, machine()).explanation is None
 
 
 def test_the_margin_lowers_the_limits() -> None:

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "pardnn/problem/machine.h"
 #include "pardnn/problem/problem.h"
 #include "pardnn/plan/plan.h"
+#include "pardnn/report/explanation.h"
 
 namespace pardnn::python {
 
@@ -37,8 +39,15 @@ class PythonGraph {
 struct PythonPlan {
   std::shared_ptr<const Problem> problem;
   Plan plan;
-  std::string why;  // what stands in the way when the plan does not fit; empty otherwise
+  // What stands in the way when the plan does not fit, in sentences and as a JSON object; empty
+  // otherwise. A plan that is wrong besides has sentences only.
+  std::string why, explanation;
 };
+
+// The plan with what stands in its way: as far as it shows in the plan, or with the smallest
+// changes that would make it fit, which are found by planning again.
+PythonPlan explained(std::shared_ptr<const Problem> problem, Plan plan,
+                     const std::optional<Explanation>& explanation);
 
 void add_graph(nanobind::module_& module);
 void add_machine(nanobind::module_& module);

@@ -20,7 +20,7 @@
 #include "pardnn/io/files.h"
 #include "pardnn/io/pdg_words.h"
 #include "pardnn/io/plan_json.h"
-#include "pardnn/report/overflow.h"
+#include "pardnn/report/explanation.h"
 #include "pardnn/sim/simulate.h"
 
 #include "bindings.h"
@@ -91,24 +91,6 @@ std::vector<TransferTuple> transfers(const PythonPlan& self) {
   return tuples;
 }
 
-const char* name_of(Buffer::What what) {
-  switch (what) {
-    case Buffer::What::kOutput:
-      return "output";
-    case Buffer::What::kCopy:
-      return "copy";
-    case Buffer::What::kEvery:
-      return "every";
-    case Buffer::What::kVariable:
-      return "variable";
-    case Buffer::What::kWorkspace:
-      return "workspace";
-    case Buffer::What::kReserve:
-      return "reserve";
-  }
-  return "";
-}
-
 BufferTuple tuple_of(const PythonPlan& self, const Buffer& buffer) {
   const Graph& graph = self.problem->graph();
   std::optional<std::string> key;
@@ -121,7 +103,12 @@ BufferTuple tuple_of(const PythonPlan& self, const Buffer& buffer) {
   } else if (buffer.op) {
     key = key_of(self, *buffer.op);
   }
-  return {name_of(buffer.what), key, number, buffer.bytes, buffer.begin_ns, buffer.end_ns};
+  return {std::string(kind_name(buffer.what)),
+          key,
+          number,
+          buffer.bytes,
+          buffer.begin_ns,
+          buffer.end_ns};
 }
 
 bool lasts_all_step(const Buffer& buffer) {
@@ -163,13 +150,18 @@ auto starts(const PythonPlan& self) {
 PythonPlan read(const std::string& path, PythonGraph& graph) {
   PlanFile file = read_plan(read_file(path), path, graph.graph());
   auto problem = std::make_shared<const Problem>(std::move(file.problem));
-  std::string why;
-  if (!file.plan.score.fits()) {
-    // The file may be wrong, and only a plan that can run tells what it holds when.
-    const auto wrong = check(*problem, file.plan, 1);
-    why = wrong.empty() ? overflow_text(*problem, file.plan) : wrong.front();
-  }
-  return {std::move(problem), std::move(file.plan), std::move(why)};
+  // The file may be wrong, and only a plan that can run tells what it holds when.
+  const bool fits = file.plan.score.fits();
+  const auto wrong = fits ? std::vector<std::string>() : check(*problem, file.plan, 1);
+  if (!wrong.empty()) return {std::move(problem), std::move(file.plan), wrong.front(), ""};
+  const auto explanation = explain(*problem, file.plan);
+  return explained(std::move(problem), std::move(file.plan), explanation);
+}
+
+// The object of the same name in the command line's JSON.
+nb::object explanation(const PythonPlan& self) {
+  if (self.explanation.empty()) return nb::none();
+  return nb::module_::import_("json").attr("loads")(self.explanation);
 }
 
 void add_numbers(nb::class_<PythonPlan>& plan) {
@@ -218,6 +210,13 @@ void add_numbers(nb::class_<PythonPlan>& plan) {
 
 }  // namespace
 
+PythonPlan explained(std::shared_ptr<const Problem> problem, Plan plan,
+                     const std::optional<Explanation>& explanation) {
+  std::string why = explanation_text(*problem, plan, explanation);
+  std::string json = explanation ? explanation_json(*problem, *explanation) : "";
+  return {std::move(problem), std::move(plan), std::move(why), std::move(json)};
+}
+
 void add_plan(nb::module_& module) {
   nb::class_<PythonPlan> plan(module, "Plan",
                               "Where every op and variable goes, in which order ops start, and "
@@ -225,7 +224,13 @@ void add_plan(nb::module_& module) {
   plan.def_prop_ro(
           "fits", [](const PythonPlan& self) { return self.plan.score.fits(); },
           "Whether no device ever holds more than its limit.")
-      .def_ro("why", &PythonPlan::why, "What stands in the way when the plan does not fit.")
+      .def_ro("why", &PythonPlan::why,
+              "What stands in the way when the plan does not fit, and the smallest changes that\n"
+              "would make it fit.")
+      .def_prop_ro("explanation", &explanation,
+                   nb::sig("def explanation(self) -> dict[str, typing.Any] | None"),
+                   "The same as a dictionary, with the names of `explanation` in the JSON of\n"
+                   "`pardnn plan --json`; None for a plan that fits.")
       .def_prop_ro(
           "algorithm", [](const PythonPlan& self) { return self.plan.algorithm; },
           "The row that found it.")

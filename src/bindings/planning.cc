@@ -17,10 +17,9 @@
 #include "pardnn/base/error.h"
 #include "pardnn/check/check.h"
 #include "pardnn/io/pdg_words.h"
-#include "pardnn/partition/enough.h"
 #include "pardnn/partition/given.h"
 #include "pardnn/partition/rows.h"
-#include "pardnn/report/overflow.h"
+#include "pardnn/report/explanation.h"
 
 #include "bindings.h"
 
@@ -101,8 +100,8 @@ PythonPlan plan(PythonGraph& graph, const Machine& machine, const std::string& a
   }
   return interruptible(stop, [&] {
     Plan found = make_plan(*problem, algorithm, run);
-    std::string why = overflow_text(*problem, found) + enough_text(*problem, found, algorithm, run);
-    return PythonPlan{problem, std::move(found), std::move(why)};
+    const auto explanation = explain(*problem, found, algorithm, run);
+    return explained(problem, std::move(found), explanation);
   });
 }
 
@@ -159,8 +158,8 @@ PythonPlan simulate(PythonGraph& graph, const Machine& machine,
     }
   }
   Plan plan = plan_of(*problem, placement, sequences);
-  std::string why = overflow_text(*problem, plan);
-  return {std::move(problem), std::move(plan), std::move(why)};
+  const auto explanation = explain(*problem, plan);
+  return explained(std::move(problem), std::move(plan), explanation);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "pardnn/base/integers.h"
 
@@ -120,6 +121,22 @@ std::string format_ns(std::int64_t ns) {
       {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
   if (ns < 0) return '-' + format_ns(-ns);
   return format(ns, kUnits);
+}
+
+std::string exact_bytes(std::int64_t bytes) {
+  for (const auto& [name, shift] : {std::pair("GiB", 30), {"MiB", 20}, {"KiB", 10}}) {
+    const std::int64_t unit = std::int64_t{1} << shift;
+    if (bytes != 0 && bytes % unit == 0) return std::to_string(bytes / unit) + name;
+  }
+  return std::to_string(bytes);
+}
+
+std::int64_t roundly_above(std::int64_t bytes) {
+  constexpr std::int64_t kLeastUnits = 64;
+  for (const std::int64_t unit : {std::int64_t{1} << 20, std::int64_t{1} << 10}) {
+    if (bytes >= kLeastUnits * unit) return (bytes + unit - 1) / unit * unit;
+  }
+  return bytes;
 }
 
 }  // namespace pardnn

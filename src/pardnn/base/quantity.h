@@ -19,4 +19,9 @@ std::optional<std::int64_t> parse_integer(std::string_view text);           // d
 std::string format_bytes(std::int64_t bytes);
 std::string format_ns(std::int64_t ns);
 
+// To be typed: exact, in the largest unit that goes into it, 898MiB, 1200.
+std::string exact_bytes(std::int64_t bytes);
+// A size not below this one that is short to type: whole MiB, or KiB, unless it is small.
+std::int64_t roundly_above(std::int64_t bytes);
+
 }  // namespace pardnn

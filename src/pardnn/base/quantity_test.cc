@@ -75,4 +75,19 @@ BOOST_AUTO_TEST_CASE(rounding_up_to_a_whole_unit_uses_that_unit) {
   BOOST_TEST(format_ns(9996) == "10 us");        // 9.996 us
 }
 
+BOOST_AUTO_TEST_CASE(sizes_to_be_typed_are_exact) {
+  BOOST_TEST(exact_bytes(0) == "0");
+  BOOST_TEST(exact_bytes(1'200) == "1200");
+  BOOST_TEST(exact_bytes(3 << 10) == "3KiB");
+  BOOST_TEST(exact_bytes(std::int64_t{1536} << 20) == "1536MiB");
+  BOOST_TEST(exact_bytes(std::int64_t{16} << 30) == "16GiB");
+}
+
+BOOST_AUTO_TEST_CASE(large_sizes_are_rounded_up_to_whole_units) {
+  BOOST_TEST(roundly_above(64 * 1'024 - 1) == 64 * 1'024 - 1);
+  BOOST_TEST(roundly_above(64 * 1'024 + 1) == 65 * 1'024);
+  BOOST_TEST(roundly_above((64 << 20) + 1) == 65 << 20);
+  BOOST_TEST(roundly_above(65 << 20) == 65 << 20);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

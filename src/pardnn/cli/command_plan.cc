@@ -13,9 +13,8 @@
 #include "pardnn/io/files.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/plan_json.h"
-#include "pardnn/partition/enough.h"
 #include "pardnn/partition/rows.h"
-#include "pardnn/report/overflow.h"
+#include "pardnn/report/explanation.h"
 #include "pardnn/report/summary.h"
 
 namespace pardnn::cli {
@@ -96,15 +95,19 @@ int plan(const std::vector<std::string>& words, Console& console) {
     };
   }
   const Plan plan = make_plan(problem, options.algorithm, options.run);
-  if (console.err_is_terminal) console.err << "\r\033[K" << std::flush;
+  const auto end_progress = [&] {
+    if (console.err_is_terminal) console.err << "\r\033[K" << std::flush;
+  };
+  end_progress();
   if (!options.output.empty()) {
     write_file_atomically(options.output, write_plan(problem, plan));
   }
-  console.out << (options.json ? summary_json(problem, plan) : summary_text(problem, plan));
-  if (plan.score.fits()) return kDone;
-  console.err << overflow_text(problem, plan)
-              << enough_text(problem, plan, options.algorithm, options.run);
-  return kNo;
+  if (!options.json) console.out << summary_text(problem, plan) << std::flush;
+  const auto explanation = explain(problem, plan, options.algorithm, options.run);
+  end_progress();
+  if (options.json) console.out << summary_json(problem, plan, explanation);
+  console.err << explanation_text(problem, plan, explanation);
+  return plan.score.fits() ? kDone : kNo;
 }
 
 }  // namespace pardnn::cli

@@ -11,7 +11,7 @@
 #include "pardnn/io/placement_csv.h"
 #include "pardnn/io/plan_json.h"
 #include "pardnn/partition/given.h"
-#include "pardnn/report/overflow.h"
+#include "pardnn/report/explanation.h"
 #include "pardnn/report/summary.h"
 #include "pardnn/report/trace.h"
 
@@ -102,11 +102,11 @@ int simulate(const std::vector<std::string>& words, Console& console) {
   if (!options.output.empty()) {
     write_file_atomically(options.output, write_plan(file.problem, file.plan));
   }
-  console.out << (options.json ? summary_json(file.problem, file.plan)
+  const auto explanation = explain(file.problem, file.plan);
+  console.out << (options.json ? summary_json(file.problem, file.plan, explanation)
                                : summary_text(file.problem, file.plan));
-  if (file.plan.score.fits()) return kDone;
-  console.err << overflow_text(file.problem, file.plan);
-  return kNo;
+  console.err << explanation_text(file.problem, file.plan, explanation);
+  return file.plan.score.fits() ? kDone : kNo;
 }
 
 }  // namespace pardnn::cli

@@ -14,6 +14,16 @@ std::int64_t bytes_of(std::string_view option, std::string_view text) {
   return *bytes;
 }
 
+std::vector<std::int64_t> sizes_of(std::string_view option, std::string_view text) {
+  std::vector<std::int64_t> sizes;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    sizes.push_back(bytes_of(option, text.substr(0, comma)));
+    if (comma == std::string_view::npos) return sizes;
+    text = text.substr(comma + 1);
+  }
+}
+
 std::int64_t ns_of(std::string_view option, std::string_view text) {
   const auto ns = parse_ns(text);
   if (!ns) reject(option, text, "a time such as 5us or 2s");
@@ -56,15 +66,7 @@ std::vector<Option> MachineOptions::table() {
          devices = integer_of("--devices", text, 1, static_cast<std::int64_t>(kMaxDevices));
        }},
       {"--memory", "SIZE[,SIZE...]", "memory of each device: 16GiB, or one size per device",
-       [this](std::string_view text) {
-         memory_bytes.clear();
-         while (true) {
-           const std::size_t comma = text.find(',');
-           memory_bytes.push_back(bytes_of("--memory", text.substr(0, comma)));
-           if (comma == std::string_view::npos) return;
-           text = text.substr(comma + 1);
-         }
-       }},
+       [this](std::string_view text) { memory_bytes = sizes_of("--memory", text); }},
       {"--bandwidth", "RATE", "of the link between each two devices (12GB/s)",
        [this](std::string_view text) {
          const auto rate = parse_bytes_per_second(text);

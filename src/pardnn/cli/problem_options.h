@@ -40,6 +40,7 @@ std::vector<Option> joined(std::vector<Option> first, std::vector<Option> second
 
 // Parses the value of an option, or rejects it.
 std::int64_t bytes_of(std::string_view option, std::string_view text);
+std::vector<std::int64_t> sizes_of(std::string_view option, std::string_view text);  // by commas
 std::int64_t integer_of(std::string_view option, std::string_view text, std::int64_t least,
                         std::int64_t most);
 std::int64_t ns_of(std::string_view option, std::string_view text);

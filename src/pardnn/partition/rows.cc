@@ -96,7 +96,8 @@ std::vector<std::string_view> algorithm_names() {
   return names;
 }
 
-Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& asked) {
+Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& asked,
+               std::span<const Start> starts) {
   PARDNN_CHECK(is_algorithm(algorithm));
   Run run = asked;
   if (run.budget.has_value() && !run.deadline.has_value()) {
@@ -104,6 +105,9 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   }
   Best best(problem);
   const Times times(problem);
+  if (algorithm == kAuto) {
+    for (const Start& start : starts) best.offer(start.who, start.proposal);
+  }
   std::vector<Proposal> proposals;
   bool memory_binds = false;
   for (const Row& row : kRows) {

@@ -36,9 +36,16 @@ std::span<const Row> rows();  // in the order in which `auto` tries them; `auto`
 bool is_algorithm(std::string_view name);
 std::vector<std::string_view> algorithm_names();
 
-// Runs one row, or `auto`, its repair where memory asks for it, and the lower bound.
-// The plan that comes back is the best found, confirmed by the checker; when it does not fit its
-// score says so.
-Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run);
+// A proposal made elsewhere, and whose it is.
+struct Start {
+  std::string who;
+  Proposal proposal;
+};
+
+// Runs one row, or `auto`, its repair where memory asks for it, and the lower bound. `auto` is
+// never worse than any of `starts` that can run. The plan that comes back is the best found,
+// confirmed by the checker; when it does not fit its score says so.
+Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& run,
+               std::span<const Start> starts = {});
 
 }  // namespace pardnn

@@ -7,7 +7,6 @@
 
 #include "pardnn/graph/generate.h"
 #include "pardnn/partition/chunks.h"
-#include "pardnn/partition/enough.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
 #include "pardnn/partition/one_device.h"
@@ -215,34 +214,6 @@ BOOST_AUTO_TEST_CASE(a_stopped_run_still_answers) {
   run.stop = &stop;
   const Problem problem(find_family("chain")->make(100, 1), StoryMachine{}.build());
   BOOST_TEST(faults(problem, make_plan(problem, "auto", run)) == "");
-}
-
-// 60 on each of two devices of 50 are 10 too many; with 60 they fit, and not with less.
-BOOST_AUTO_TEST_CASE(enough_is_what_a_larger_plan_fits_into) {
-  const PlannerStory story("var v 60\nvar w 60\nop a T 1\n",
-                           StoryMachine{.capacity_bytes = 50}.build());
-  const Plan plan = story.plan("auto");
-  BOOST_TEST(!plan.score.fits());
-  const Enough enough = find_enough(story.problem, plan, "auto", {});
-  BOOST_TEST(enough.impossible.size() == 2);
-  BOOST_TEST(enough_text(story.problem, plan, "auto", {}) ==
-             "impossible: variable v alone needs 60 B, more than any device it may be on has\n"
-             "impossible: the variables alone need 120 B, more than all devices have together\n"
-             "any plan needs at least 120 B on all devices together (proven)\n"
-             "it would fit with 60 per device (tried)\n");
-}
-
-// big reads 40 and 30, makes 50 and works in 5.
-BOOST_AUTO_TEST_CASE(an_op_can_be_too_large_for_any_device) {
-  const PlannerStory story(
-      "op p T 1 > 40\nop q T 1 > 30\n"
-      "op big T 1 < p q p > 50 ws=5\n",
-      StoryMachine{.capacity_bytes = 100}.build());
-  const Plan plan = story.plan("etf");
-  const Enough enough = find_enough(story.problem, plan, "etf", {});
-  BOOST_REQUIRE(enough.impossible.size() == 1);
-  BOOST_TEST((enough.impossible.front().unit == story.unit("big")));
-  BOOST_TEST(enough.impossible.front().bytes == 40 + 30 + 50 + 5);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -27,21 +27,23 @@ std::optional<Impossible> too_large_unit(const Problem& problem) {
   for (const UnitId unit : problem.units()) {
     const std::int64_t bytes = least_bytes(problem, unit, behind);
     std::optional<std::int64_t> missing;
-    std::int64_t most_room = 0;
+    std::optional<DeviceId> largest;
     for (const DeviceId device : problem.devices()) {
       if (!problem.is_allowed(unit, device)) continue;
       const std::int64_t here = bytes + problem.reserve_bytes(device) - problem.limit_bytes(device);
       missing = std::min(missing.value_or(here), here);
-      most_room = std::max(most_room, room_bytes(problem, device));
+      if (!largest || room_bytes(problem, device) > room_bytes(problem, *largest)) {
+        largest = device;
+      }
     }
     if (*missing <= worst_missing) continue;
     worst_missing = *missing;
     worst = Impossible{.why = Impossible::Why::kUnit,
                        .bytes = bytes,
-                       .room_bytes = most_room,
+                       .room_bytes = room_bytes(problem, *largest),
                        .unit = unit,
                        .at = {},
-                       .devices = {}};
+                       .devices = DeviceSet{}.set(index(*largest))};
   }
   return worst;
 }
@@ -162,18 +164,6 @@ std::string shown_name(const Notes& notes, std::string_view key) {
   return notes.name.value_or(std::string(key));
 }
 
-std::string unit_name(const Problem& problem, UnitId unit) {
-  const Graph& graph = problem.graph();
-  if (!problem.ops(unit).empty()) {
-    const OpId op = problem.ops(unit).front();
-    if (const auto group = graph.group(op)) return "group " + std::string(graph.name(*group));
-    return "op " + shown_name(graph.notes(op), graph.key(op));
-  }
-  const VariableId variable = problem.variables(unit).front();
-  if (const auto group = graph.group(variable)) return "group " + std::string(graph.name(*group));
-  return "variable " + shown_name(graph.notes(variable), graph.key(variable));
-}
-
 std::string device_names(const Problem& problem, const DeviceSet& devices) {
   std::string names;
   for (const DeviceId device : problem.devices()) {
@@ -198,12 +188,29 @@ std::vector<Impossible> proven_impossible(const Problem& problem) {
   return reasons;
 }
 
+std::string unit_name(const Problem& problem, UnitId unit) {
+  const Graph& graph = problem.graph();
+  if (!problem.ops(unit).empty()) {
+    const OpId op = problem.ops(unit).front();
+    if (const auto group = graph.group(op)) return "group " + std::string(graph.name(*group));
+    return "op " + shown_name(graph.notes(op), graph.key(op));
+  }
+  const VariableId variable = problem.variables(unit).front();
+  if (const auto group = graph.group(variable)) return "group " + std::string(graph.name(*group));
+  return "variable " + shown_name(graph.notes(variable), graph.key(variable));
+}
+
 std::string sentence(const Problem& problem, const Impossible& reason) {
   const std::string bytes = format_bytes(reason.bytes);
   switch (reason.why) {
-    case Impossible::Why::kUnit:
+    case Impossible::Why::kUnit: {
+      const std::int64_t variables = variable_bytes(problem, *reason.unit);
+      const bool is_mixed = variables > 0 && variables < reason.bytes;
       return unit_name(problem, *reason.unit) + " alone needs " + bytes +
-             ", more than any device it may be on has";
+             (is_mixed ? ", " + format_bytes(variables) + " of it for variables" : "") + ", and " +
+             device_names(problem, reason.devices) +
+             ", the largest device it may be on, has room for " + format_bytes(reason.room_bytes);
+    }
     case Impossible::Why::kVariables:
       if (reason.devices.count() == problem.device_count()) {
         return "the variables alone need " + bytes + ", more than all devices have together";

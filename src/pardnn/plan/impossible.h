@@ -23,14 +23,16 @@ struct Impossible {
   std::int64_t room_bytes = 0;  // there is; kPieces: devices, of so many needed in `bytes`
   std::optional<UnitId> unit;   // kUnit: the one that misses most
   std::optional<OpId> at;       // kMoment: when this op starts
-  DeviceSet devices;            // kVariables
+  DeviceSet devices;            // kVariables; kUnit: the one with most room that it may be on
 };
 
 // At most one reason of each sort, in the order above; kMoment only where the variables alone do
 // not say it. Empty: nothing is proven.
 std::vector<Impossible> proven_impossible(const Problem& problem);
 
-// "group g alone needs 3 GiB, more than any device it may be on has"
+// "group g alone needs 3 GiB, and d0, the largest device it may be on, has room for 2 GiB"
 std::string sentence(const Problem& problem, const Impossible& reason);
+// "group g", "op a", "variable v"
+std::string unit_name(const Problem& problem, UnitId unit);
 
 }  // namespace pardnn

@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(enough_memory_is_not_called_impossible) {
 BOOST_AUTO_TEST_CASE(a_group_is_larger_than_any_device) {
   const std::string graph = "var v 40 @g\nop a T 1 > 15\nop b T 1 < a > 5 @g\n";
   BOOST_TEST(said(problem_of(graph, {59, 59})) ==
-             "group g alone needs 60 B, more than any device it may be on has\n");
+             "group g alone needs 60 B, 40 B of it for variables, and d0, the largest device it "
+             "may be on, has room for 59 B\n");
   BOOST_TEST(said(problem_of(graph, {59, 60})) == "");
 }
 

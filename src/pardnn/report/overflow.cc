@@ -1,28 +1,18 @@
 #include "pardnn/report/overflow.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "pardnn/base/error.h"
 #include "pardnn/base/quantity.h"
 #include "pardnn/sim/memory_profile.h"
-#include "pardnn/sim/simulate.h"
 
 namespace pardnn {
 namespace {
 
-constexpr std::size_t kShownHolders = 10;
-
-std::string_view shown_name(const Graph& graph, OpId op) {
-  const auto& name = graph.notes(op).name;
-  return name ? std::string_view(*name) : graph.key(op);
-}
-
 std::string describe(const Graph& graph, const Buffer& buffer) {
-  const auto tensor = [&]() -> std::string {
-    const Tensor& row = graph.tensor(*buffer.tensor);
-    return "output " + std::to_string(row.number) + " of " +
-           std::string(shown_name(graph, row.producer));
+  const std::string name = holder_name(graph, buffer);
+  const auto tensor = [&] {
+    return "output " + std::to_string(graph.tensor(*buffer.tensor).number) + " of " + name;
   };
   switch (buffer.what) {
     case Buffer::What::kOutput:
@@ -31,12 +21,10 @@ std::string describe(const Graph& graph, const Buffer& buffer) {
       return "copy of " + tensor();
     case Buffer::What::kEvery:
       return "constant " + tensor();
-    case Buffer::What::kVariable: {
-      const auto& name = graph.notes(*buffer.variable).name;
-      return "variable " + (name ? *name : std::string(graph.key(*buffer.variable)));
-    }
+    case Buffer::What::kVariable:
+      return "variable " + name;
     case Buffer::What::kWorkspace:
-      return "workspace of " + std::string(shown_name(graph, *buffer.op));
+      return "workspace of " + name;
     case Buffer::What::kReserve:
       return "reserve of the machine";
   }
@@ -45,38 +33,79 @@ std::string describe(const Graph& graph, const Buffer& buffer) {
 
 }  // namespace
 
-std::string overflow_text(const Problem& problem, const Plan& plan) {
-  std::int64_t most = 0;
-  DeviceId worst{0};
+std::string_view kind_name(Buffer::What what) {
+  switch (what) {
+    case Buffer::What::kOutput:
+      return "output";
+    case Buffer::What::kCopy:
+      return "copy";
+    case Buffer::What::kEvery:
+      return "every";
+    case Buffer::What::kVariable:
+      return "variable";
+    case Buffer::What::kWorkspace:
+      return "workspace";
+    case Buffer::What::kReserve:
+      return "reserve";
+  }
+  PARDNN_CHECK(false);
+}
+
+std::string holder_name(const Graph& graph, const Buffer& buffer) {
+  if (buffer.variable) {
+    return graph.notes(*buffer.variable).name.value_or(std::string(graph.key(*buffer.variable)));
+  }
+  if (!buffer.tensor && !buffer.op) return "";
+  const OpId op = buffer.tensor ? graph.tensor(*buffer.tensor).producer : *buffer.op;
+  return graph.notes(op).name.value_or(std::string(graph.key(op)));
+}
+
+std::optional<Overflow> find_overflow(const Problem& problem, const Plan& plan) {
+  std::optional<Overflow> worst;
   for (const DeviceId device : problem.devices()) {
     const Peak& peak = plan.prediction.peaks[device];
     const std::int64_t bytes = problem.rules().any_timing ? peak.any_timing_bytes : peak.bytes;
-    if (bytes - problem.limit_bytes(device) > most) {
-      most = bytes - problem.limit_bytes(device);
-      worst = device;
-    }
+    const std::int64_t missing = bytes - problem.limit_bytes(device);
+    if (missing <= (worst ? worst->missing_bytes : 0)) continue;
+    worst = Overflow{.device = device,
+                     .missing_bytes = missing,
+                     .bytes = bytes,
+                     .at_ns = peak.at_ns,
+                     .buffers = 0,
+                     .holders = {}};
   }
-  if (most == 0) return "";
-  const Peak& peak = plan.prediction.peaks[worst];
-  std::string text = "device " + problem.machine().devices[worst].name + " overflows by " +
-                     format_bytes(most) + ": ";
-  if (problem.rules().any_timing) {
-    text += format_bytes(peak.any_timing_bytes) + " with the worst timing, by prediction ";
-  }
-  text += format_bytes(peak.bytes) + " at " + format_ns(peak.at_ns) + " of " +
-          format_ns(plan.prediction.step_ns) + ", and its limit is " +
-          format_bytes(problem.limit_bytes(worst)) + "\n";
+  if (!worst) return std::nullopt;
   Simulator simulator(problem);
   Sequences sequences = plan.sequences;
   PARDNN_CHECK(simulator.schedule(plan.placement, sequences) != nullptr);
-  const auto alive = holders(simulator.lifetimes(), worst, peak.at_ns);
-  text += "the largest of " + std::to_string(alive.size()) + " buffers it holds then:\n";
-  for (std::size_t i = 0; i < std::min(alive.size(), kShownHolders); ++i) {
-    std::string size = format_bytes(alive[i].bytes);
+  worst->holders = holders(simulator.lifetimes(), worst->device, worst->at_ns);
+  worst->buffers = worst->holders.size();
+  worst->holders.resize(std::min(worst->buffers, kShownHolders));
+  return worst;
+}
+
+std::string overflow_text(const Problem& problem, const Plan& plan, const Overflow& overflow) {
+  const Peak& peak = plan.prediction.peaks[overflow.device];
+  std::string text = "device " + problem.machine().devices[overflow.device].name +
+                     " overflows by " + format_bytes(overflow.missing_bytes) + ": ";
+  if (problem.rules().any_timing) {
+    text += format_bytes(overflow.bytes) + " with the worst timing, by prediction ";
+  }
+  text += format_bytes(peak.bytes) + " at " + format_ns(overflow.at_ns) + " of " +
+          format_ns(plan.prediction.step_ns) + ", and its limit is " +
+          format_bytes(problem.limit_bytes(overflow.device)) + "\n";
+  text += "the largest of " + std::to_string(overflow.buffers) + " buffers it holds then:\n";
+  for (const Buffer& buffer : overflow.holders) {
+    const std::string size = format_bytes(buffer.bytes);
     text += "  " + std::string(size.size() < 10 ? 10 - size.size() : 0, ' ') + size + "  " +
-            describe(problem.graph(), alive[i]) + "\n";
+            describe(problem.graph(), buffer) + "\n";
   }
   return text;
+}
+
+std::string overflow_text(const Problem& problem, const Plan& plan) {
+  const auto overflow = find_overflow(problem, plan);
+  return overflow ? overflow_text(problem, plan, *overflow) : "";
 }
 
 }  // namespace pardnn

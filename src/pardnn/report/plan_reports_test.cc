@@ -8,6 +8,7 @@
 
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/partition/given.h"
+#include "pardnn/report/explanation.h"
 #include "pardnn/report/overflow.h"
 #include "pardnn/report/summary.h"
 #include "pardnn/report/trace.h"
@@ -96,7 +97,8 @@ BOOST_AUTO_TEST_CASE(work_is_counted_by_device) {
 
 BOOST_AUTO_TEST_CASE(a_summary_for_programs_has_every_number) {
   const Planned planned(10'000);
-  const json::value summary = json::parse(summary_json(planned.problem, planned.plan));
+  const json::value summary =
+      json::parse(summary_json(planned.problem, planned.plan, std::nullopt));
   BOOST_TEST(summary.at("fits").as_bool());
   BOOST_TEST(summary.at("step_ns").as_int64() == 533);
   BOOST_TEST(summary.at("bound_ns").as_int64() == 35);
@@ -176,6 +178,50 @@ BOOST_AUTO_TEST_CASE(an_overflow_for_any_timing_states_that_peak) {
                  "device d0 overflows by 67 B: 667 B with the worst timing, by prediction 667 B at "
                  "0 ns of 533 ns, and its limit is 600 B\n"),
              text);
+}
+
+// The same numbers as in the text above.
+BOOST_AUTO_TEST_CASE(an_overflow_for_programs_has_the_same_numbers) {
+  const Planned planned(600);
+  const auto explanation = explain(planned.problem, planned.plan);
+  BOOST_REQUIRE(explanation.has_value());
+  const json::value whole =
+      json::parse(summary_json(planned.problem, planned.plan, explanation)).at("explanation");
+  BOOST_TEST(whole.at("device").as_string() == "d0");
+  BOOST_TEST(whole.at("limit_bytes").as_int64() == 600);
+  BOOST_TEST(whole.at("bytes").as_int64() == 667);
+  BOOST_TEST(whole.at("missing_bytes").as_int64() == 67);
+  BOOST_TEST(whole.at("at_ns").as_int64() == 0);
+  BOOST_TEST(whole.at("buffers").as_int64() == 4);
+  const json::array& holders = whole.at("holders").as_array();
+  BOOST_REQUIRE(holders.size() == 4);
+  const auto says = [&](std::size_t n) { return json::serialize(holders[n]); };
+  BOOST_TEST(says(0) == R"({"kind":"output","name":"first","bytes":500,"output":0})");
+  BOOST_TEST(says(1) == R"({"kind":"variable","name":"v","bytes":100})");
+  BOOST_TEST(says(2) == R"({"kind":"workspace","name":"first","bytes":60})");
+  BOOST_TEST(says(3) == R"({"kind":"reserve","name":"","bytes":7})");
+}
+
+// Group g: v, a and its workspace, 660 beside the reserve of 7.
+BOOST_AUTO_TEST_CASE(an_explanation_says_what_would_be_enough_and_what_would_not_help) {
+  const Planned planned(600);
+  const auto explanation = explain(planned.problem, planned.plan, "etf", {});
+  const std::string text = explanation_text(planned.problem, planned.plan, explanation);
+  BOOST_TEST(has(text,
+                 "impossible: group g alone needs 660 B, 100 B of it for variables, and d0, the "
+                 "largest device it may be on, has room for 593 B\n"),
+             text);
+  BOOST_TEST(has(text, "it would fit with 667 per device (a plan was found)\n"), text);
+  BOOST_TEST(has(text,
+                 "more devices of this memory would not help: group g needs a larger one "
+                 "(proven)\n"),
+             text);
+  const json::value whole = json::parse(explanation_json(planned.problem, *explanation));
+  BOOST_TEST(whole.at("enough_memory_bytes").at("d1").as_int64() == 667);
+  BOOST_TEST(whole.at("more_devices").at("never").as_bool());
+  BOOST_TEST(whole.at("more_devices").at("found").is_null());
+  BOOST_TEST(whole.at("impossible").at(0).at("why").as_string() == "unit");
+  BOOST_TEST(whole.at("impossible").at(0).at("needed_bytes").as_int64() == 660);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

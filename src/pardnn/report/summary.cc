@@ -74,7 +74,8 @@ std::string summary_text(const Problem& problem, const Plan& plan) {
   return text + table.text();
 }
 
-std::string summary_json(const Problem& problem, const Plan& plan) {
+std::string summary_json(const Problem& problem, const Plan& plan,
+                         const std::optional<Explanation>& explanation) {
   const Prediction& prediction = plan.prediction;
   json::object summary{{"fits", plan.score.fits()},
                        {"algorithm", plan.algorithm},
@@ -101,6 +102,7 @@ std::string summary_json(const Problem& problem, const Plan& plan) {
                        {"bytes_sent", work[device].bytes_sent}});
   }
   summary["devices"] = std::move(devices);
+  if (explanation) summary["explanation"] = json::parse(explanation_json(problem, *explanation));
   return json::serialize(summary) + "\n";
 }
 

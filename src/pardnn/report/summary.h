@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "pardnn/plan/plan.h"
+#include "pardnn/report/explanation.h"
 
 namespace pardnn {
 
 // Step, bound and what each device holds, does and sends.
 std::string summary_text(const Problem& problem, const Plan& plan);
-std::string summary_json(const Problem& problem, const Plan& plan);
+std::string summary_json(const Problem& problem, const Plan& plan,
+                         const std::optional<Explanation>& explanation);
 
 // "at most 8 % above the best possible (11.4 ms)".
 std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns);
