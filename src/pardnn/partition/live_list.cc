@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pardnn/base/error.h"
 #include "pardnn/partition/edges.h"
 #include "pardnn/partition/fenwick.h"
 #include "pardnn/partition/live_bytes.h"
@@ -65,6 +66,7 @@ class LiveList {
     std::sort(by_priority.begin(), by_priority.end(), [&](OpId a, OpId b) {
       return std::pair(-priority[a], a) < std::pair(-priority[b], b);
     });
+    ordinary_count_ = by_priority.size();
     for (std::size_t n = 0; n < by_priority.size(); ++n) rank_[by_priority[n]] = n;
     lanes_ = Table<DeviceId, Lane>(problem.device_count(), Lane(by_priority.size()));
     for (const DeviceId device : problem.devices()) {
@@ -79,13 +81,17 @@ class LiveList {
     for (const OpId op : graph_.ops()) {
       if (graph_.is_every(op)) continue;
       bool waits = false, read = false;
-      for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId>) {
-        waits = true;
-        if (!is_source_[producer]) ++missing_[op];
-      });
+      for_each_producer(graph_, op, [&](OpId, std::optional<TensorId>) { waits = true; });
       for_each_reader(graph_, op, [&](OpId, std::optional<TensorId>) { read = true; });
       is_source_[op] = !waits && read;
-      if (missing_[op] == 0 && !is_source_[op]) open_.push({-priority_[op], 0, op});
+      if (is_source_[op]) continue;
+      // As often as `finish` will count it down: an op may read one tensor twice.
+      for_each_reader(graph_, op,
+                      [&](OpId reader, std::optional<TensorId>) { ++missing_[reader]; });
+    }
+    for (const OpId op : graph_.ops()) {
+      if (graph_.is_every(op) || is_source_[op] || missing_[op] > 0) continue;
+      open_.push({-priority_[op], 0, op});
     }
     give_open(0);
     while (!events_.empty()) {
@@ -100,6 +106,7 @@ class LiveList {
         dispatch(DeviceId{event.id}, event.at_ns);
       }
     }
+    PARDNN_CHECK(order_.size() == ordinary_count_);
     place_idle_units(problem_, bytes_given(), placement_);
     return {std::move(placement_), std::move(order_)};
   }
@@ -331,6 +338,7 @@ class LiveList {
   const Table<OpId, std::int64_t>& priority_;
   const LiveListOptions options_;
   LiveBytes bytes_;
+  std::size_t ordinary_count_ = 0;
   Table<OpId, std::size_t> rank_;       // by priority
   Table<OpId, std::uint32_t> missing_;  // inputs that have not been made
   Table<OpId, std::int64_t> finish_ns_;

@@ -41,6 +41,11 @@ BOOST_AUTO_TEST_CASE(what_passes_the_fill_goes_elsewhere) {
   BOOST_TEST(listed(PlannerStory(graph, small(100)), 900) == "p q r | m");
 }
 
+BOOST_AUTO_TEST_CASE(an_op_may_read_one_value_twice) {
+  const PlannerStory story("op a T 5 > 10\nop b T 5 < a > 10\nop c T 5 < b b a a > 10\n");
+  BOOST_TEST(listed(story, 1000) == "a b c | ");
+}
+
 // Reads of weights wait for the op that multiplies by them and go where it goes.
 BOOST_AUTO_TEST_CASE(a_read_of_weights_goes_with_its_reader) {
   const PlannerStory story(
