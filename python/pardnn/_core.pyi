@@ -133,6 +133,16 @@ class Plan:
         """
 
     @property
+    def moves(self) -> dict[str, int] | None:
+        """
+        What became of the plan that plan() was given as `from_plan`; else None.
+
+        ops_matched: ops of the graph that it has, by key. ops_moved: those of them on
+        another device than before. ops_new: ops that it has not. ops_gone: ops of it
+        that the graph has not.
+        """
+
+    @property
     def algorithm(self) -> str:
         """The row that found it."""
 
@@ -208,13 +218,15 @@ class Plan:
     def limits(self) -> dict[str, int]:
         """Bytes that each device may use, by device."""
 
-def plan(graph: Graph, machine: Machine, *, algorithm: str = 'auto', steps: int | None = None, budget: float | None = None, seed: int = 0, margin: int = 0, sequence: str = 'free', contention: bool = True, guarantee: str | None = None) -> Plan:
+def plan(graph: Graph, machine: Machine, *, algorithm: str = 'auto', steps: int | None = None, budget: float | None = None, seed: int = 0, margin: int = 0, sequence: str = 'free', contention: bool = True, guarantee: str | None = None, from_plan: Plan | str | None = None) -> Plan:
     """
     Place every op of the graph on the machine, and order each device's ops.
 
     budget: seconds. steps: of the search, reproducible, wins over the budget.
     margin: per mille of each device's memory that stays free. sequence: 'free',
-    'given' (the graph's own order) or 'fifo'. A plan that does not fit is an answer,
+    'given' (the graph's own order) or 'fifo'. from_plan: a Plan, or the path of a plan
+    file, of this graph or one like it (ops are matched by key): few ops move, and
+    Plan.moves says how many. A plan that does not fit is an answer,
     not an error: see Plan.fits and Plan.why. Raises pardnn.Error for a problem that
     cannot be planned, such as unknown costs or pins in conflict.
     """

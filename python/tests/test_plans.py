@@ -273,3 +273,19 @@ def test_a_plan_outlives_its_graph_and_machine() -> None:
     del plan
     assert starts.shape == (7,)
     starts[0] = 5  # an array of one's own
+
+
+def test_a_plan_can_start_from_another(tmp_path: Path) -> None:
+    graph = built()
+    old = pardnn.plan(graph, machine())
+    assert old.moves is None
+    old.write(str(tmp_path / "old.json"))
+    for start in (old, str(tmp_path / "old.json")):
+        plan = pardnn.plan(graph, machine(), from_plan=start)
+        assert plan.device_of == old.device_of
+        assert plan.moves == {"ops_matched": 6, "ops_moved": 0, "ops_new": 0, "ops_gone": 0}
+    with pytest.raises(pardnn.Error, match="algorithm etf, expected auto"):
+        pardnn.plan(graph, machine(), algorithm="etf", from_plan=old)
+    other = pardnn.Graph.parse("pdg 1\nop other T 5\n")
+    with pytest.raises(pardnn.Error, match=r"^from_plan: devices: found none of the keys of its 6"):
+        pardnn.plan(other, machine(), from_plan=old)

@@ -153,7 +153,8 @@ PythonPlan read(const std::string& path, PythonGraph& graph) {
   // The file may be wrong, and only a plan that can run tells what it holds when.
   const bool fits = file.plan.score.fits();
   const auto wrong = fits ? std::vector<std::string>() : check(*problem, file.plan, 1);
-  if (!wrong.empty()) return {std::move(problem), std::move(file.plan), wrong.front(), ""};
+  if (!wrong.empty())
+    return {std::move(problem), std::move(file.plan), wrong.front(), "", std::nullopt};
   const auto explanation = explain(*problem, file.plan);
   return explained(std::move(problem), std::move(file.plan), explanation);
 }
@@ -162,6 +163,14 @@ PythonPlan read(const std::string& path, PythonGraph& graph) {
 nb::object explanation(const PythonPlan& self) {
   if (self.explanation.empty()) return nb::none();
   return nb::module_::import_("json").attr("loads")(self.explanation);
+}
+
+std::optional<std::map<std::string, std::size_t>> moves(const PythonPlan& self) {
+  if (!self.moves) return std::nullopt;
+  return {{{"ops_matched", self.moves->matched},
+           {"ops_moved", self.moves->moved},
+           {"ops_new", self.moves->added},
+           {"ops_gone", self.moves->gone}}};
 }
 
 void add_numbers(nb::class_<PythonPlan>& plan) {
@@ -214,7 +223,7 @@ PythonPlan explained(std::shared_ptr<const Problem> problem, Plan plan,
                      const std::optional<Explanation>& explanation) {
   std::string why = explanation_text(*problem, plan, explanation);
   std::string json = explanation ? explanation_json(*problem, *explanation) : "";
-  return {std::move(problem), std::move(plan), std::move(why), std::move(json)};
+  return {std::move(problem), std::move(plan), std::move(why), std::move(json), std::nullopt};
 }
 
 void add_plan(nb::module_& module) {
@@ -231,6 +240,12 @@ void add_plan(nb::module_& module) {
                    nb::sig("def explanation(self) -> dict[str, typing.Any] | None"),
                    "The same as a dictionary, with the names of `explanation` in the JSON of\n"
                    "`pardnn plan --json`; None for a plan that fits.")
+      .def_prop_ro(
+          "moves", &moves,
+          "What became of the plan that plan() was given as `from_plan`; else None.\n\n"
+          "ops_matched: ops of the graph that it has, by key. ops_moved: those of them on\n"
+          "another device than before. ops_new: ops that it has not. ops_gone: ops of it\n"
+          "that the graph has not.")
       .def_prop_ro(
           "algorithm", [](const PythonPlan& self) { return self.plan.algorithm; },
           "The row that found it.")

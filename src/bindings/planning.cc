@@ -6,19 +6,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "pardnn/base/error.h"
 #include "pardnn/check/check.h"
+#include "pardnn/io/files.h"
+#include "pardnn/io/old_plan_json.h"
 #include "pardnn/io/pdg_words.h"
+#include "pardnn/io/plan_json.h"
 #include "pardnn/partition/given.h"
 #include "pardnn/partition/rows.h"
+#include "pardnn/partition/warm_start.h"
 #include "pardnn/report/explanation.h"
 
 #include "bindings.h"
@@ -77,10 +83,20 @@ auto interruptible(std::atomic<bool>& stop, Work work) {
   return result.get();
 }
 
+// A plan, or the path of a file with one; of this graph or another.
+OldPlan old_plan(const Problem& problem, const std::variant<const PythonPlan*, std::string>& from) {
+  if (const auto* path = std::get_if<std::string>(&from)) {
+    return read_old_plan(read_file(*path), *path, problem);
+  }
+  const PythonPlan& plan = *std::get<const PythonPlan*>(from);
+  return read_old_plan(write_plan(*plan.problem, plan.plan), "from_plan", problem);
+}
+
 PythonPlan plan(PythonGraph& graph, const Machine& machine, const std::string& algorithm,
                 std::optional<std::int64_t> steps, std::optional<double> budget, std::uint64_t seed,
                 std::int64_t margin, const std::string& sequence, bool contention,
-                const std::optional<std::string>& guarantee) {
+                const std::optional<std::string>& guarantee,
+                const std::optional<std::variant<const PythonPlan*, std::string>>& from_plan) {
   if (!is_algorithm(algorithm)) {
     std::string names;
     for (const std::string_view name : algorithm_names()) {
@@ -98,10 +114,24 @@ PythonPlan plan(PythonGraph& graph, const Machine& machine, const std::string& a
   if (budget) {
     run.budget = std::chrono::nanoseconds(static_cast<std::int64_t>(*budget * 1e9));
   }
+  if (!from_plan) {
+    return interruptible(stop, [&] {
+      Plan found = make_plan(*problem, algorithm, run);
+      const auto explanation = explain(*problem, found, algorithm, run);
+      return explained(problem, std::move(found), explanation);
+    });
+  }
+  if (algorithm != "auto") {
+    throw Error("from_plan: found it with the algorithm " + algorithm + ", expected auto");
+  }
+  const OldPlan old = old_plan(*problem, *from_plan);
   return interruptible(stop, [&] {
-    Plan found = make_plan(*problem, algorithm, run);
+    Plan found = plan_from(*problem, old, run);
     const auto explanation = explain(*problem, found, algorithm, run);
-    return explained(problem, std::move(found), explanation);
+    const Moves moves = moves_from(*problem, old, found);
+    PythonPlan answer = explained(problem, std::move(found), explanation);
+    answer.moves = moves;
+    return answer;
   });
 }
 
@@ -168,10 +198,13 @@ void add_planning(nb::module_& module) {
   module.def("plan", &plan, "graph"_a, "machine"_a, nb::kw_only(), "algorithm"_a = "auto",
              "steps"_a = nb::none(), "budget"_a = nb::none(), "seed"_a = 0, "margin"_a = 0,
              "sequence"_a = "free", "contention"_a = true, "guarantee"_a = nb::none(),
+             "from_plan"_a = nb::none(),
              "Place every op of the graph on the machine, and order each device's ops.\n\n"
              "budget: seconds. steps: of the search, reproducible, wins over the budget.\n"
              "margin: per mille of each device's memory that stays free. sequence: 'free',\n"
-             "'given' (the graph's own order) or 'fifo'. A plan that does not fit is an answer,\n"
+             "'given' (the graph's own order) or 'fifo'. from_plan: a Plan, or the path of a plan\n"
+             "file, of this graph or one like it (ops are matched by key): few ops move, and\n"
+             "Plan.moves says how many. A plan that does not fit is an answer,\n"
              "not an error: see Plan.fits and Plan.why. Raises pardnn.Error for a problem that\n"
              "cannot be planned, such as unknown costs or pins in conflict.");
   module.def("simulate", &simulate, "graph"_a, "machine"_a, "placement"_a, "order"_a = nb::none(),

@@ -11,9 +11,11 @@
 #include "pardnn/cli/options.h"
 #include "pardnn/cli/problem_options.h"
 #include "pardnn/io/files.h"
+#include "pardnn/io/old_plan_json.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/plan_json.h"
 #include "pardnn/partition/rows.h"
+#include "pardnn/partition/warm_start.h"
 #include "pardnn/report/explanation.h"
 #include "pardnn/report/summary.h"
 
@@ -26,7 +28,7 @@ struct PlanOptions {
   RuleOptions rules;
   std::string algorithm = "auto";
   Run run;
-  std::string output;
+  std::string from, output;
   bool json = false, help = false;
 
   std::vector<Option> table() {
@@ -50,6 +52,9 @@ struct PlanOptions {
              [this](std::string_view text) {
                run.seed = static_cast<std::uint64_t>(integer_of("--seed", text, 0, kMaxQuantity));
              }},
+            {"--from", "PLAN",
+             "start from this plan of the same graph or one like it: few ops move",
+             [this](std::string_view text) { from = text; }},
             {"-o, --output", "FILE", "write the plan there",
              [this](std::string_view text) { output = text; }},
             {"--json", "", "print the summary as JSON", [this](std::string_view) { json = true; }},
@@ -87,6 +92,13 @@ int plan(const std::vector<std::string>& words, Console& console) {
   }
   const auto graph = options.rules.apply(read_pdg_file(files.front()));
   const Problem problem(graph, options.machine.machine(*graph), options.rules.rules);
+  std::optional<OldPlan> old;
+  if (!options.from.empty()) {
+    if (options.algorithm != "auto") {
+      throw UsageError("found --from with --algorithm " + options.algorithm + ", expected auto");
+    }
+    old = read_old_plan(read_file(options.from), options.from, problem);
+  }
   const Interrupt interrupt;
   options.run.stop = interrupt.flag();
   if (console.err_is_terminal) {
@@ -94,7 +106,9 @@ int plan(const std::vector<std::string>& words, Console& console) {
       console.err << "\r\033[K" << what << std::flush;
     };
   }
-  const Plan plan = make_plan(problem, options.algorithm, options.run);
+  const Plan plan = old ? plan_from(problem, *old, options.run)
+                        : make_plan(problem, options.algorithm, options.run);
+  const auto moves = old ? std::optional(moves_from(problem, *old, plan)) : std::nullopt;
   const auto end_progress = [&] {
     if (console.err_is_terminal) console.err << "\r\033[K" << std::flush;
   };
@@ -102,10 +116,14 @@ int plan(const std::vector<std::string>& words, Console& console) {
   if (!options.output.empty()) {
     write_file_atomically(options.output, write_plan(problem, plan));
   }
-  if (!options.json) console.out << summary_text(problem, plan) << std::flush;
+  if (!options.json) {
+    console.out << summary_text(problem, plan);
+    if (moves) console.out << "\nfrom " << options.from << ": " << moves_text(*moves) << "\n";
+    console.out << std::flush;
+  }
   const auto explanation = explain(problem, plan, options.algorithm, options.run);
   end_progress();
-  if (options.json) console.out << summary_json(problem, plan, explanation);
+  if (options.json) console.out << summary_json(problem, plan, explanation, moves);
   console.err << explanation_text(problem, plan, explanation);
   return plan.score.fits() ? kDone : kNo;
 }

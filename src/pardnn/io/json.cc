@@ -169,6 +169,12 @@ std::int64_t JsonObject::quantity(std::string_view name,
   fail(name, describe(value), what);
 }
 
+void JsonObject::expect_version(std::string_view name, std::int64_t version) const {
+  if (has(name) && integer(name) == version) return;
+  fail(name, has(name) ? describe(at(name)) : "nothing",
+       std::to_string(version) + ", the version of this file");
+}
+
 void JsonObject::only(std::initializer_list<std::string_view> names) const {
   for (const auto& member : *object_) {
     const std::string_view key = member.key();

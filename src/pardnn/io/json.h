@@ -40,6 +40,8 @@ class JsonObject {
   std::int64_t quantity(std::string_view name,
                         std::optional<std::int64_t> (*parse)(std::string_view),
                         std::string_view what) const;
+  // Error where the member that tells a file's sort is absent or states another version.
+  void expect_version(std::string_view name, std::int64_t version) const;
   // Error for any member that is not among these.
   void only(std::initializer_list<std::string_view> names) const;
 

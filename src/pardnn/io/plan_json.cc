@@ -14,9 +14,13 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::int64_t kVersion = 1;
-
 json::string text_of(std::string_view text) { return json::string(text); }
+
+json::object graph_object(const Graph& graph) {
+  return {{"hash", graph_hash(graph)},
+          {"ops", graph.ops().size()},
+          {"variables", graph.variables().size()}};
+}
 
 json::object rules_object(const Rules& rules) {
   return {{"dispatch", rules.dispatch == Dispatch::kFifo ? "fifo" : "sequence"},
@@ -250,12 +254,15 @@ void check_graph(const JsonObject& file, const Graph& graph) {
 
 }  // namespace
 
+std::string stated_problem(const Problem& problem) {
+  return json::serialize(json::array{graph_object(problem.graph()), rules_object(problem.rules()),
+                                     parse_json(write_machine(problem.machine()), "machine")});
+}
+
 std::string write_plan(const Problem& problem, const Plan& plan) {
   const Graph& graph = problem.graph();
-  json::object file{{"pardnn_plan", kVersion}, {"version", kPardnnVersion}};
-  file["graph"] = json::object{{"hash", graph_hash(graph)},
-                               {"ops", graph.ops().size()},
-                               {"variables", graph.variables().size()}};
+  json::object file{{"pardnn_plan", kPlanVersion}, {"version", kPardnnVersion}};
+  file["graph"] = graph_object(graph);
   file["costs"] = costs_of(graph);
   file["algorithm"] = plan.algorithm;
   file["seed"] = static_cast<std::int64_t>(plan.seed);
@@ -284,10 +291,7 @@ PlanFile read_plan(std::string_view text, std::string_view source,
                    std::shared_ptr<const Graph> graph) {
   const json::value value = parse_json(text, source);
   const JsonObject file(value, source, "");
-  if (!file.has("pardnn_plan") || file.integer("pardnn_plan") != kVersion) {
-    file.fail("pardnn_plan", file.has("pardnn_plan") ? describe(file.at("pardnn_plan")) : "nothing",
-              "1, the version of this file");
-  }
+  file.expect_version("pardnn_plan", kPlanVersion);
   check_graph(file, *graph);
   Machine machine =
       read_machine(json::serialize(file.at("machine")), std::string(source) + ": machine");

@@ -1,6 +1,7 @@
 // Plan files: JSON that states a plan, its problem and its prediction, and names its graph by hash.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,7 +11,12 @@
 
 namespace pardnn {
 
+inline constexpr std::int64_t kPlanVersion = 1;  // of the file
+
 std::string write_plan(const Problem& problem, const Plan& plan);
+
+// Graph, rules and machine as a plan file states them: equal for equal problems.
+std::string stated_problem(const Problem& problem);
 
 struct PlanFile {
   Problem problem;  // the given graph on the machine and under the rules that the file states

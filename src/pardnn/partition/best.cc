@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "pardnn/base/error.h"
 #include "pardnn/partition/edges.h"
 
 namespace pardnn {
@@ -57,6 +58,20 @@ std::optional<Score> Best::offer(std::string_view who, Proposal proposal) {
     who_ = who;
   }
   return score;
+}
+
+Plan finished_plan(const Best& best, const Run& run) {
+  const Problem& problem = best.problem();
+  Plan plan;
+  plan.placement = expand(problem, best.proposal().placement);
+  plan.sequences = sequences_of(problem, plan.placement, best.proposal().order);
+  std::optional<Prediction> prediction = predict(problem, plan.placement, plan.sequences);
+  PARDNN_CHECK(prediction.has_value());
+  plan.prediction = std::move(*prediction);
+  plan.score = score_of(problem, plan.prediction);
+  plan.algorithm = best.who();
+  plan.seed = run.seed;
+  return plan;
 }
 
 }  // namespace pardnn

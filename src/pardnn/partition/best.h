@@ -60,4 +60,7 @@ class Best {
   std::string who_;
 };
 
+// What is kept, as a plan with its prediction; without a bound, and not confirmed.
+Plan finished_plan(const Best& best, const Run& run);
+
 }  // namespace pardnn

@@ -51,6 +51,7 @@ class EarliestTaskFirst {
     if (options.bytes_per_mille.has_value()) caps_.emplace(problem, *options.bytes_per_mille);
     const Table<DeviceId, Device>& devices = problem.machine().devices;
     for (const Device& device : devices) uniform_ &= device.kind == devices.begin()->kind;
+    if (options.placed != nullptr) put_first(*options.placed);
   }
 
   Proposal run() {
@@ -79,6 +80,15 @@ class EarliestTaskFirst {
     std::optional<OpId> last;
     Queue later, now;  // inputs there after free_ns; by then (at_ns is the penalty)
   };
+
+  void put_first(const PlacedUnits& placed) {
+    for (const UnitId unit : problem_.units()) {
+      if (!placed[unit].has_value()) continue;
+      unit_placed_[unit] = 1;
+      proposal_.placement[unit] = *placed[unit];
+      if (caps_.has_value()) caps_->give(unit, *placed[unit]);
+    }
+  }
 
   // How much longer than on its fastest device the op takes on this one.
   std::int64_t penalty_ns(OpId op, DeviceId device) const {

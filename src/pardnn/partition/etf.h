@@ -19,6 +19,8 @@ struct Parent {
 };
 using FavouriteOf = Table<OpId, std::optional<Parent>>;
 
+using PlacedUnits = Table<UnitId, std::optional<DeviceId>>;
+
 struct EtfOptions {
   // Bytes of variables and outputs together that a device may be given, per mille of its share of
   // all of them by memory above the reserve; a unit that fits nowhere goes where most is left.
@@ -30,6 +32,8 @@ struct EtfOptions {
   // start sooner, when the child starts there no later than what its parent made could be
   // elsewhere. May be null.
   const FavouriteOf* favourite_of = nullptr;
+  // Units that lie somewhere already. May be null.
+  const PlacedUnits* placed = nullptr;
 };
 
 // Of all ready ops and devices the pair that can start first, ties by greatest `priority`, then

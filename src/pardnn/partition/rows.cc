@@ -61,19 +61,6 @@ const Row* find_row(std::string_view name) {
   return row == kRows.end() ? nullptr : &*row;
 }
 
-Plan finished_plan(const Problem& problem, const Best& best, const Run& run) {
-  Plan plan;
-  plan.placement = expand(problem, best.proposal().placement);
-  plan.sequences = sequences_of(problem, plan.placement, best.proposal().order);
-  std::optional<Prediction> prediction = predict(problem, plan.placement, plan.sequences);
-  PARDNN_CHECK(prediction.has_value());
-  plan.prediction = std::move(*prediction);
-  plan.score = score_of(problem, plan.prediction);
-  plan.algorithm = best.who();
-  plan.seed = run.seed;
-  return plan;
-}
-
 // A third of what is left of the budget: the search makes more of the rest.
 Run part_of(const Run& run) {
   Run part = run;
@@ -142,7 +129,7 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
     polish(best, times, part_of(run));
     steps = search(best, bound_ns, run);
   }
-  Plan plan = finished_plan(problem, best, run);
+  Plan plan = finished_plan(best, run);
   plan.bound_ns = bound_ns;
   plan.steps = steps;
   confirm(problem, plan);

@@ -74,8 +74,14 @@ std::string summary_text(const Problem& problem, const Plan& plan) {
   return text + table.text();
 }
 
+std::string moves_text(const Moves& moves) {
+  return std::to_string(moves.moved) + " of " + std::to_string(moves.matched) + " matched ops moved, " +
+         std::to_string(moves.added) + " are new, " + std::to_string(moves.gone) + " are gone";
+}
+
 std::string summary_json(const Problem& problem, const Plan& plan,
-                         const std::optional<Explanation>& explanation) {
+                         const std::optional<Explanation>& explanation,
+                         const std::optional<Moves>& moves) {
   const Prediction& prediction = plan.prediction;
   json::object summary{{"fits", plan.score.fits()},
                        {"algorithm", plan.algorithm},
@@ -103,6 +109,12 @@ std::string summary_json(const Problem& problem, const Plan& plan,
   }
   summary["devices"] = std::move(devices);
   if (explanation) summary["explanation"] = json::parse(explanation_json(problem, *explanation));
+  if (moves) {
+    summary["moves"] = {{"ops_matched", moves->matched},
+                        {"ops_moved", moves->moved},
+                        {"ops_new", moves->added},
+                        {"ops_gone", moves->gone}};
+  }
   return json::serialize(summary) + "\n";
 }
 

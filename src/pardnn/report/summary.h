@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pardnn/plan/plan.h"
+#include "pardnn/partition/warm_start.h"
 #include "pardnn/report/explanation.h"
 
 namespace pardnn {
@@ -13,7 +14,10 @@ namespace pardnn {
 // Step, bound and what each device holds, does and sends.
 std::string summary_text(const Problem& problem, const Plan& plan);
 std::string summary_json(const Problem& problem, const Plan& plan,
-                         const std::optional<Explanation>& explanation);
+                         const std::optional<Explanation>& explanation,
+                         const std::optional<Moves>& moves = std::nullopt);
+// "3 of 370 matched ops moved, 4 are new, 2 are gone"
+std::string moves_text(const Moves& moves);
 
 // "at most 8 % above the best possible (11.4 ms)".
 std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns);
