@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 #include <optional>
 
 #include "pardnn/base/error.h"
@@ -90,6 +91,9 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   if (run.budget.has_value() && !run.deadline.has_value()) {
     run.deadline = std::chrono::steady_clock::now() + *run.budget;
   }
+  // It takes as long as some rows together and asks nothing of them.
+  std::future<std::int64_t> bound =
+      std::async(std::launch::async, [&problem] { return lower_bound_ns(problem); });
   Best best(problem);
   const Times times(problem);
   if (algorithm == kAuto) {
@@ -123,7 +127,7 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
         "machine: found no link where ops on different devices must exchange tensors, "
         "expected one from every device to every other");
   }
-  const std::int64_t bound_ns = lower_bound_ns(problem);
+  const std::int64_t bound_ns = bound.get();
   std::int64_t steps = 0;
   if (algorithm == kAuto) {
     polish(best, times, part_of(run));
