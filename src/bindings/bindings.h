@@ -43,7 +43,7 @@ struct PythonPlan {
   // What stands in the way when the plan does not fit, in sentences and as a JSON object; empty
   // otherwise. A plan that is wrong besides has sentences only.
   std::string why, explanation;
-  std::optional<Moves> moves;  // where it was made from another plan
+  std::optional<Moved> moves;  // where it was made from another plan
 };
 
 // The plan with what stands in its way: as far as it shows in the plan, or with the smallest

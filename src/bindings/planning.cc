@@ -128,7 +128,7 @@ PythonPlan plan(PythonGraph& graph, const Machine& machine, const std::string& a
   return interruptible(stop, [&] {
     Plan found = plan_from(*problem, old, run);
     const auto explanation = explain(*problem, found, algorithm, run);
-    const Moves moves = moves_from(*problem, old, found);
+    const Moved moves = moves_from(*problem, old, found);
     PythonPlan answer = explained(problem, std::move(found), explanation);
     answer.moves = moves;
     return answer;

@@ -153,8 +153,8 @@ Plan plan_from(const Problem& problem, const OldPlan& old, const Run& asked) {
   return confirmed(here, found.bound_ns, found.steps, run);
 }
 
-Moves moves_from(const Problem& problem, const OldPlan& old, const Plan& plan) {
-  Moves moves;
+Moved moves_from(const Problem& problem, const OldPlan& old, const Plan& plan) {
+  Moved moves;
   for (const OpId op : problem.graph().ops()) {
     if (problem.graph().is_every(op)) continue;
     if (!old.start_ns[op]) {

@@ -22,12 +22,12 @@ inline constexpr std::int64_t kWorthMovingPerMille = 50;
 // budget nor steps ask for a search, it stays.
 Plan plan_from(const Problem& problem, const OldPlan& old, const Run& run);
 
-struct Moves {
+struct Moved {
   std::size_t matched = 0;  // ops of the graph that the old plan has
   std::size_t moved = 0;    // of them, those on another device than before
   std::size_t added = 0;    // ops that the old plan has not
   std::size_t gone = 0;     // ops of the old plan that the graph has not
 };
-Moves moves_from(const Problem& problem, const OldPlan& old, const Plan& plan);
+Moved moves_from(const Problem& problem, const OldPlan& old, const Plan& plan);
 
 }  // namespace pardnn

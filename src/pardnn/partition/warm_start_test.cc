@@ -29,7 +29,7 @@ struct Replanned {
   Plan old_plan;
   OldPlan old;
   Plan plan;
-  Moves moves;
+  Moved moves;
 };
 
 // A copy of the graph in which one op takes twice as long.

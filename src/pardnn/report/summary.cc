@@ -74,7 +74,7 @@ std::string summary_text(const Problem& problem, const Plan& plan) {
   return text + table.text();
 }
 
-std::string moves_text(const Moves& moves) {
+std::string moves_text(const Moved& moves) {
   return std::to_string(moves.moved) + " of " + std::to_string(moves.matched) +
          " matched ops moved, " + std::to_string(moves.added) + " are new, " +
          std::to_string(moves.gone) + " are gone";
@@ -82,7 +82,7 @@ std::string moves_text(const Moves& moves) {
 
 std::string summary_json(const Problem& problem, const Plan& plan,
                          const std::optional<Explanation>& explanation,
-                         const std::optional<Moves>& moves) {
+                         const std::optional<Moved>& moves) {
   const Prediction& prediction = plan.prediction;
   json::object summary{{"fits", plan.score.fits()},
                        {"algorithm", plan.algorithm},

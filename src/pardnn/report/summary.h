@@ -15,9 +15,9 @@ namespace pardnn {
 std::string summary_text(const Problem& problem, const Plan& plan);
 std::string summary_json(const Problem& problem, const Plan& plan,
                          const std::optional<Explanation>& explanation,
-                         const std::optional<Moves>& moves = std::nullopt);
+                         const std::optional<Moved>& moves = std::nullopt);
 // "3 of 370 matched ops moved, 4 are new, 2 are gone"
-std::string moves_text(const Moves& moves);
+std::string moves_text(const Moved& moves);
 
 // "at most 8 % above the best possible (11.4 ms)".
 std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns);
