@@ -29,8 +29,8 @@ struct EtfOptions {
   // links are then used for what is worth it.
   std::int64_t delay = 0;
   // A device keeps itself for the favourite child of the op that it ran last, though others could
-  // start sooner, when the child starts there no later than what its parent made could be elsewhere.
-  // May be null.
+  // start sooner, when the child starts there no later than what its parent made could be
+  // elsewhere. May be null.
   const FavouriteOf* favourite_of = nullptr;
   // Units that lie somewhere already. May be null.
   const PlacedUnits* placed = nullptr;

@@ -75,8 +75,9 @@ std::string summary_text(const Problem& problem, const Plan& plan) {
 }
 
 std::string moves_text(const Moves& moves) {
-  return std::to_string(moves.moved) + " of " + std::to_string(moves.matched) + " matched ops moved, " +
-         std::to_string(moves.added) + " are new, " + std::to_string(moves.gone) + " are gone";
+  return std::to_string(moves.moved) + " of " + std::to_string(moves.matched) +
+         " matched ops moved, " + std::to_string(moves.added) + " are new, " +
+         std::to_string(moves.gone) + " are gone";
 }
 
 std::string summary_json(const Problem& problem, const Plan& plan,
