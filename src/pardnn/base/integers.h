@@ -20,6 +20,11 @@ inline std::optional<std::int64_t> checked_multiply(std::int64_t a, std::int64_t
   return product;
 }
 
+// For sums of many quantities, each at most kMaxQuantity: what passes it stays there.
+inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  return a + b < kMaxQuantity ? a + b : kMaxQuantity;
+}
+
 // Nanoseconds that `bytes` need at `bytes_per_second`, rounded up, computed in 128 bits (rule N3).
 // Nothing when the answer is beyond kMaxQuantity. bytes_per_second > 0.
 inline std::optional<std::int64_t> transfer_ns(std::int64_t bytes, std::int64_t bytes_per_second) {

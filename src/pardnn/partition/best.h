@@ -22,7 +22,8 @@ class Trial {
   std::optional<Score> score(const Proposal& proposal);
   // Times alone, memory not looked at.
   const Timeline* schedule(const Proposal& proposal);
-  // Peaks of what was scheduled or scored last.
+  // Of what was scheduled or scored last.
+  const Timeline& timeline() { return simulator_.timeline(); }
   Table<DeviceId, Peak> peaks() { return simulator_.peaks(problem_.rules().any_timing); }
   const std::vector<Buffer>& lifetimes() { return simulator_.lifetimes(); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "pardnn/problem/plenty.h"
 #include "pardnn/partition/best.h"
 #include "pardnn/partition/one_device.h"
 #include "pardnn/partition/times.h"
@@ -12,9 +13,6 @@ namespace pardnn {
 namespace {
 
 __extension__ using Wide = __int128;
-
-constexpr std::int64_t kNoCap =
-    1'000'000;  // per mille; more than all bytes where devices are alike
 
 std::int64_t memory_bytes(const Problem& problem, DeviceId device) {
   return std::max<std::int64_t>(0, problem.limit_bytes(device) - problem.reserve_bytes(device));
@@ -59,7 +57,8 @@ bool ByteCaps::goes_to(UnitId unit, DeviceId device) const {
   return roomiest == device;
 }
 
-std::int64_t cap_per_mille(const Problem& problem) {
+std::optional<std::int64_t> cap_per_mille(const Problem& problem) {
+  if (memory_is_plenty(problem)) return std::nullopt;
   Trial trial(problem);
   Wide held = 0;
   if (trial.schedule(one_device(problem, {})) != nullptr) {

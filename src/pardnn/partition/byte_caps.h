@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "pardnn/problem/problem.h"
 
 namespace pardnn {
+
+inline constexpr std::int64_t kNoCap =
+    1'000'000;  // per mille; more than all where devices are alike
 
 class ByteCaps {
  public:
@@ -29,6 +33,7 @@ class ByteCaps {
 // The cap at which a device given all it may be is as full as its memory, per mille of its share
 // and 1000 at least: when one device alone would hold S bytes at its fullest, so that S of all
 // bytes given are there at once, a device with memory for R may be given R / S of all bytes.
-std::int64_t cap_per_mille(const Problem& problem);
+// Nothing where no device could be given too much.
+std::optional<std::int64_t> cap_per_mille(const Problem& problem);
 
 }  // namespace pardnn

@@ -36,7 +36,7 @@ class Cutter {
   Cutter(const Problem& problem, const Times& times, const Run& run)
       : problem_(problem),
         run_(run),
-        bytes_(problem, cap_per_mille(problem)),
+        bytes_(problem, cap_per_mille(problem).value_or(kNoCap)),
         units_(graph_of_units(problem, times)) {}
 
   UnitPlacement cut(const Table<OpId, std::int64_t>& start_ns, std::size_t slices) const {

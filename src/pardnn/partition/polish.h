@@ -10,8 +10,8 @@ namespace pardnn {
 // Re-ranking: list scheduling ranks an op by the longest path behind it; once a placement is
 // known, transfers count on that path only where it crosses devices, and list scheduling with that
 // rank finds another placement. Repeated some rounds, which is not monotone, and for several
-// delays of what comes from other devices; then ops move as in refinement. All is offered to
-// `best`. Large graphs get fewer rounds.
+// delays of what comes from other devices; then ParDNN's steps with dearer crossings. All is
+// offered to `best`. Large graphs get fewer rounds.
 void polish(Best& best, const Times& times, const Run& run);
 
 }  // namespace pardnn

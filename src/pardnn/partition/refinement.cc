@@ -18,7 +18,7 @@ Refinement::Refinement(const Problem& problem, const Times& times, Proposal prop
       proposal_(std::move(proposal)),
       score_(trial_.score(proposal_)) {
   PARDNN_CHECK(score_.has_value());
-  timeline_ = *trial_.schedule(proposal_);
+  timeline_ = trial_.timeline();
 }
 
 Proposal Refinement::list(UnitPlacement placement) const {
@@ -33,14 +33,14 @@ bool Refinement::offer(UnitPlacement placement) {
     const std::optional<Score> score = trial_.score(proposal);
     if (!score.has_value() || *score > *score_) return false;
     score_ = score;
-  }
-  const Timeline* timeline = trial_.schedule(proposal);
-  if (timeline == nullptr) return false;
-  if (!score_.has_value() && timeline_.has_value() && timeline->step_ns > timeline_->step_ns) {
-    return false;
+    timeline_ = trial_.timeline();
+  } else {
+    const Timeline* timeline = trial_.schedule(proposal);
+    if (timeline == nullptr) return false;
+    if (timeline_.has_value() && timeline->step_ns > timeline_->step_ns) return false;
+    timeline_ = *timeline;
   }
   proposal_ = std::move(proposal);
-  timeline_ = *timeline;
   return true;
 }
 

@@ -7,7 +7,9 @@
 #include <future>
 #include <optional>
 
+#include "pardnn/base/ahead.h"
 #include "pardnn/base/error.h"
+#include "pardnn/problem/plenty.h"
 #include "pardnn/plan/bound.h"
 #include "pardnn/partition/best.h"
 #include "pardnn/partition/chunks.h"
@@ -42,7 +44,10 @@ constexpr std::array kRows = {
     Row{.name = "heft",
         .summary = "list scheduling, the longest path first to where it finishes first",
         .run = heft},
-    Row{.name = "m-etf", .summary = "etf with a cap on the bytes of each device", .run = m_etf},
+    Row{.name = "m-etf",
+        .summary = "etf with a cap on the bytes of each device",
+        .run = m_etf,
+        .needs_scarcity = true},
     Row{.name = "m-sct",
         .summary = "m-etf that keeps an op's favourite reader beside it",
         .run = m_sct},
@@ -60,6 +65,16 @@ const Row* find_row(std::string_view name) {
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&](const Row& candidate) { return candidate.name == name; });
   return row == kRows.end() ? nullptr : &*row;
+}
+
+std::vector<const Row*> rows_of(const Problem& problem, std::string_view algorithm) {
+  std::vector<const Row*> found;
+  for (const Row& row : kRows) {
+    const bool is_asked =
+        algorithm == kAuto ? problem.graph().ops().size() <= row.most_ops : algorithm == row.name;
+    if (is_asked) found.push_back(&row);
+  }
+  return found;
 }
 
 // A third of what is left of the budget: the search makes more of the rest.
@@ -99,23 +114,27 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
   if (algorithm == kAuto) {
     for (const Start& start : starts) best.offer(start.who, start.proposal);
   }
+  const std::vector<const Row*> asked_rows = rows_of(problem, algorithm);
   std::vector<Proposal> proposals;
   bool memory_binds = false;
-  for (const Row& row : kRows) {
-    if (algorithm != kAuto && algorithm != row.name) continue;
-    if (algorithm == kAuto && problem.graph().ops().size() > row.most_ops) continue;
+  const auto propose = [&](std::size_t n) -> std::optional<Proposal> {
     // What always answers has answered by then.
-    if (algorithm == kAuto && run.stopped() && row.most_ops != kNoLimit) continue;
+    const bool may_be_left_out = algorithm == kAuto && asked_rows[n]->most_ops != kNoLimit;
+    if (may_be_left_out && run.stopped()) return std::nullopt;
+    return asked_rows[n]->run(problem, run);
+  };
+  done_ahead(asked_rows.size(), propose, [&](std::size_t n, std::optional<Proposal> proposal) {
+    if (!proposal.has_value()) return;
+    const Row& row = *asked_rows[n];
     if (run.progress) run.progress(row.name);
-    Proposal proposal = row.run(problem, run);
     // Also where another row's answer fits: this one may be shorter once it does.
-    const std::optional<Score> score = best.offer(row.name, proposal);
+    const std::optional<Score> score = best.offer(row.name, *proposal);
     if (row.repaired && score && !score->fits()) {
       memory_binds = true;
-      repair_memory(best, times, row.name, proposal, run);
+      repair_memory(best, times, row.name, *proposal, run);
     }
-    proposals.push_back(std::move(proposal));
-  }
+    proposals.push_back(std::move(*proposal));
+  });
   // A row may ask for links that are not there.
   if (best.empty()) best.offer(kRows.front().name, one_device(problem, run));
   memory_binds |= best.empty() || !best.score().fits();

@@ -28,6 +28,8 @@ struct Row {
   std::string_view name, summary;
   Proposal (*run)(const Problem&, const Run&);
   bool repaired = true;  // its answer goes through the memory repair when it does not fit
+  bool needs_scarcity =
+      false;  // `auto` leaves it out where memory is plenty: it would repeat another
   std::size_t most_ops = kNoLimit;  // `auto` leaves it out above, and when time is up
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pardnn/problem/plenty.h"
 #include "pardnn/partition/moves.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
@@ -21,26 +22,6 @@ constexpr std::int64_t kMostIdleSteps = 30;    // in which no lane found a short
 constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
 constexpr std::size_t kLeastWork = 1000;       // the same, in all
-
-// Whether no placement and no order could pass a limit: all that may lie on one device at once fits
-// on each.
-bool memory_is_plenty(const Problem& problem) {
-  const Graph& graph = problem.graph();
-  std::int64_t bytes = 0, workspace_bytes = 0;
-  for (const VariableId variable : graph.variables()) {
-    bytes = saturating_add(bytes, problem.buffer_bytes(variable));
-  }
-  for (const TensorId tensor : graph.tensors()) {
-    bytes = saturating_add(bytes, problem.buffer_bytes(tensor));
-  }
-  for (const OpId op : graph.ops()) {
-    workspace_bytes = std::max(workspace_bytes, problem.workspace_bytes(op));
-  }
-  bytes = saturating_add(bytes, workspace_bytes);
-  return std::all_of(problem.devices().begin(), problem.devices().end(), [&](DeviceId device) {
-    return saturating_add(bytes, problem.reserve_bytes(device)) <= problem.limit_bytes(device);
-  });
-}
 
 class Lane {
  public:

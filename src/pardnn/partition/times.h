@@ -11,11 +11,6 @@
 
 namespace pardnn {
 
-// Sums of times along paths stay below 2^62 even where every term is near it.
-inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  return a + b < kMaxQuantity ? a + b : kMaxQuantity;
-}
-
 // Transfer times of one problem: a table per tensor of the mean over all links and, where all links
 // are alike, of the time on one.
 class Times {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "pardnn/base/error.h"
+#include "pardnn/problem/plenty.h"
 #include "pardnn/sim/any_timing.h"
 #include "pardnn/sim/lifetimes.h"
 #include "pardnn/sim/peaks.h"
@@ -17,7 +18,8 @@ struct Simulator::State {
         scheduler(p),
         lifetimes(p, scheduler.schedule()),
         peak_sweep(p, scheduler.schedule(), lifetimes),
-        any_timing(p, scheduler.schedule(), lifetimes) {}
+        any_timing(p, scheduler.schedule(), lifetimes),
+        memory_is_plenty(pardnn::memory_is_plenty(p)) {}
 
   const Schedule& schedule() const { return scheduler.schedule(); }
 
@@ -45,6 +47,7 @@ struct Simulator::State {
   PeakSweep peak_sweep;
   AnyTiming any_timing;
   Table<VariableId, DeviceId> variables;
+  const bool memory_is_plenty;
   bool has_run = false, has_lifetimes = false;
   Timeline timeline;
   std::vector<Buffer> buffers;
@@ -56,7 +59,11 @@ Simulator::~Simulator() = default;
 Simulator::Simulator(Simulator&&) noexcept = default;
 
 const Timeline* Simulator::schedule(const Placement& placement, Sequences& sequences) {
-  if (!state_->run(placement, sequences)) return nullptr;
+  return state_->run(placement, sequences) ? &timeline() : nullptr;
+}
+
+const Timeline& Simulator::timeline() {
+  PARDNN_CHECK(state_->has_run);
   const Schedule& schedule = state_->schedule();
   Timeline& timeline = state_->timeline;
   timeline.start_ns = schedule.start_ns;
@@ -70,7 +77,7 @@ const Timeline* Simulator::schedule(const Placement& placement, Sequences& seque
   };
   std::sort(timeline.transfers.begin(), timeline.transfers.end(),
             [&](const Transfer& a, const Transfer& b) { return key(a) < key(b); });
-  return &timeline;
+  return timeline;
 }
 
 void Simulator::State::add_buffer(Buffer buffer, const BufferUse& use) {
@@ -170,10 +177,13 @@ Table<DeviceId, Peak> Simulator::peaks(bool any_timing) {
 
 std::optional<Score> Simulator::score(const Placement& placement, Sequences& sequences) {
   if (!state_->run(placement, sequences)) return std::nullopt;
+  const Schedule& schedule = state_->schedule();
   Prediction prediction;
-  prediction.step_ns = state_->schedule().step_ns;
-  prediction.bytes_sent = state_->schedule().bytes_sent;
-  prediction.peaks = peaks(state_->problem.rules().any_timing);
+  prediction.step_ns = schedule.step_ns;
+  prediction.bytes_sent = schedule.bytes_sent;
+  prediction.peaks = state_->memory_is_plenty
+                         ? Table<DeviceId, Peak>(state_->problem.device_count())
+                         : peaks(state_->problem.rules().any_timing);
   return score_of(state_->problem, prediction);
 }
 

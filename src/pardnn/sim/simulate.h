@@ -48,11 +48,14 @@ class Simulator {
   // Buffers of the last schedule, by device, then begin, then in the order of rule M.
   const std::vector<Buffer>& lifetimes();
 
+  // The last schedule. The reference is good until the next call.
+  const Timeline& timeline();
+
   // Peaks of the last schedule; the any-timing peak only when asked for (it is 0 otherwise).
   Table<DeviceId, Peak> peaks(bool any_timing);
 
-  // schedule, then score without the any-timing peak unless the rules plan against it. Nothing
-  // where `schedule` answers nothing.
+  // schedule, then score without the any-timing peak unless the rules plan against it, and without
+  // any peak where none could pass a limit. Nothing where `schedule` answers nothing.
   std::optional<Score> score(const Placement& placement, Sequences& sequences);
 
  private:
