@@ -64,7 +64,7 @@ class Sweep {
       neighbours_.push_back({is_unit(ancestor, unit_) ? kCertain : ancestor.key_ns(),
                              {ancestor.head_ns, ancestor.least_ns, ancestor.out.path_ns}});
     }
-    most_ns = std::max(most_ns, together_or_apart_ns(neighbours_));
+    most_ns = std::max(most_ns, together_.or_apart_ns(neighbours_));
     if (const auto anchor = window_.anchor()) {
       if (window_.find_ways_in(*anchor) >= 2) {
         const Ancestor& at = window_.ancestors()[*anchor];
@@ -77,6 +77,10 @@ class Sweep {
   Table<OpId, std::int64_t> take() { return std::move(head_ns_); }
 
  private:
+  using Weighed = std::pair<std::int64_t, const Ancestor*>;
+  static bool heaviest_first(const Weighed& a, const Weighed& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  }
   bool is_unit(const Ancestor& ancestor, UnitId unit) const {
     return problem_.unit(ancestor.op) == unit;
   }
@@ -98,8 +102,7 @@ class Sweep {
     for (const Ancestor& ancestor : window_.ancestors()) {
       by_weight_.emplace_back(ancestor.head_ns, &ancestor);
     }
-    std::stable_sort(by_weight_.begin(), by_weight_.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(by_weight_.begin(), by_weight_.end(), heaviest_first);
     Share share(problem_.device_count());
     std::int64_t most_ns = 0;
     for (const auto& [head_ns, ancestor] : by_weight_) {
@@ -115,8 +118,7 @@ class Sweep {
       if (!ancestor.in.any()) continue;
       by_weight_.emplace_back(ancestor.in.apart_ns() + ancestor.out.apart_ns(), &ancestor);
     }
-    std::stable_sort(by_weight_.begin(), by_weight_.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(by_weight_.begin(), by_weight_.end(), heaviest_first);
     Share share(problem_.device_count());
     std::int64_t most_ns = 0;
     for (const auto& [apart_ns, ancestor] : by_weight_) {
@@ -146,7 +148,7 @@ class Sweep {
       if (is_unit(ancestor, unit_) || &ancestor == &anchor) key_ns = kCertain;
       neighbours_.push_back({key_ns, {ancestor.head_ns, ancestor.least_ns, ancestor.out.path_ns}});
     }
-    return together_or_apart_ns(neighbours_);
+    return together_.or_apart_ns(neighbours_);
   }
 
   // What lies between the two must come if it is on the op's device, and go if on the anchor's.
@@ -161,7 +163,7 @@ class Sweep {
       neighbours_.push_back({is_unit(ancestor, unit_) ? kCertain : ancestor.key_ns(),
                              {head_ns, ancestor.least_ns, ancestor.out.path_ns}});
     }
-    const std::int64_t on_own_ns = together_or_apart_ns(neighbours_);
+    const std::int64_t on_own_ns = together_.or_apart_ns(neighbours_);
     neighbours_.clear();
     for (const Ancestor& ancestor : window_.ancestors()) {
       const bool is_there = is_unit(ancestor, *problem_.unit(anchor.op));
@@ -172,8 +174,8 @@ class Sweep {
       neighbours_.push_back({is_there ? kCertain : key_ns,
                              {ancestor.head_ns, ancestor.least_ns, ancestor.out.apart_ns()}});
     }
-    return std::max(
-        {anchor.key_ns(), on_own_ns, together_or_apart_ns(neighbours_), on_two_or_more_ns(anchor)});
+    return std::max({anchor.key_ns(), on_own_ns, together_.or_apart_ns(neighbours_),
+                     on_two_or_more_ns(anchor)});
   }
 
   // With the two apart: what is on neither's device must come and go; the rest is shared by two.
@@ -185,8 +187,7 @@ class Sweep {
           anchor.finish_ns() + ancestor.in.apart_ns() + ancestor.least_ns + ancestor.out.apart_ns(),
           &ancestor);
     }
-    std::stable_sort(by_weight_.begin(), by_weight_.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(by_weight_.begin(), by_weight_.end(), heaviest_first);
     Share share(std::min<std::size_t>(2, problem_.device_count()));
     std::int64_t two_ns = 0;
     for (const auto& [key_ns, ancestor] : by_weight_) {
@@ -204,8 +205,9 @@ class Sweep {
   Window window_;
   Table<OpId, std::int64_t> head_ns_;
   UnitId unit_{};  // of the op that is looked at
+  Together together_;
   std::vector<Neighbour> neighbours_;
-  std::vector<std::pair<std::int64_t, const Ancestor*>> by_weight_;
+  std::vector<Weighed> by_weight_;
 };
 
 }  // namespace

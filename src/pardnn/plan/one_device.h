@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace pardnn {
@@ -11,10 +13,19 @@ struct Job {
   std::int64_t head_ns = 0, least_ns = 0, tail_ns = 0;
 };
 
-// No order of the jobs on one device ends, the last tail included, before this moment. 0 for none.
-// Exact where a job could be interrupted: whenever a head passes, the waiting job with the longest
-// tail runs (J. R. Jackson's rule; J. Carlier, The one-machine sequencing problem, European J. of
-// Operational Research 11, 1982). O(n log n). Leaves the jobs in another order.
-std::int64_t one_device_ns(std::vector<Job>& jobs);
+// Works out bounds for one device again and again; keeps its array.
+class OneDevice {
+ public:
+  // No order of the jobs on one device ends, the last tail included, before this moment. 0 for
+  // none. Exact where a job could be interrupted: whenever a head passes, the waiting job with the
+  // longest tail runs (J. R. Jackson's rule; J. Carlier, The one-machine sequencing problem,
+  // European J. of Operational Research 11, 1982). The jobs must come by rising head. O(n log n).
+  std::int64_t ns(std::span<const Job> by_head);
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> waiting_;  // heap: tail, time left
+};
+
+inline bool starts_before(const Job& a, const Job& b) { return a.head_ns < b.head_ns; }
 
 }  // namespace pardnn
