@@ -6,9 +6,11 @@
 namespace pardnn {
 namespace {
 
-constexpr std::size_t kMemory = 64;    // tries after which a longer step is forgotten
-constexpr std::size_t kMostHops = 16;  // ops of its device that an op passes in the line
-constexpr std::size_t kMostOps = 400;  // of a lump
+constexpr std::size_t kMemory = 64;  // tries after which a longer step is forgotten
+constexpr std::array<std::int64_t, 6> kRooms = {0, 0, 5, 20, 50, 100};  // per mille
+constexpr std::size_t kMostHops = 16;   // ops of its device that an op passes in the line
+constexpr std::size_t kMostReach = 40;  // of the line, on either side of an op
+constexpr std::size_t kMostOps = 400;   // of a lump
 constexpr std::array<std::size_t, 6> kLumps = {2, 3, 5, 8, 16, 32};  // units
 
 }  // namespace
@@ -23,7 +25,9 @@ Moves::Moves(const Problem& problem, const Arcs& arcs)
 bool Moves::improve(Lineup& lineup, std::size_t work, Random& random) {
   clock_.start(lineup);
   std::int64_t best_ns = clock_.step_ns();
-  std::fill(accepted_ns_.begin(), accepted_ns_.end(), best_ns);
+  // Where moves that never lose gain no more, some loss is let through at first.
+  const std::int64_t room = gained_ ? 0 : kRooms[random.below(kRooms.size())];
+  std::fill(accepted_ns_.begin(), accepted_ns_.end(), best_ns + best_ns / 1000 * room);
   bool has_changed = false;
   const std::size_t end = clock_.work() + work;
   for (std::size_t n = 0; clock_.work() < end; n = (n + 1) % kMemory) {
@@ -35,18 +39,23 @@ bool Moves::improve(Lineup& lineup, std::size_t work, Random& random) {
     clock_.write(lineup);
     has_changed = true;
   }
+  gained_ = has_changed;
   return has_changed;
 }
 
 void Moves::propose(Random& random) {
   const OpId op = random_tight(random);
-  const std::uint32_t kind = random.below(problem_.rules().given_order ? 6 : 8);
-  if (kind < 3) {
+  const std::uint32_t kind = random.below(problem_.rules().given_order ? 12 : 16);
+  if (kind < 5) {
     move_unit(op, random);
-  } else if (kind < 6) {
+  } else if (kind < 11) {
     move_lump(op, random);
-  } else {
+  } else if (kind < 12) {
+    swap_units(op, random);
+  } else if (kind < 15) {
     move_in_line(op, random);
+  } else {
+    move_unit_and_in_line(op, random);
   }
 }
 
@@ -82,6 +91,33 @@ void Moves::move(UnitId unit, DeviceId to) {
 
 void Moves::move_unit(OpId op, Random& random) {
   move(*problem_.unit(op), random_device(op, random));
+}
+
+// With a unit of another device that runs at about the same time: both stay as busy as they were.
+void Moves::swap_units(OpId op, Random& random) {
+  const std::span<const OpId> order = clock_.order();
+  const std::size_t at = clock_.position(op);
+  const std::size_t first = at - std::min<std::size_t>(at, kMostReach);
+  const std::size_t end = std::min(order.size(), at + kMostReach + 1);
+  const OpId other = order[first + random.below(static_cast<std::uint32_t>(end - first))];
+  const DeviceId here = clock_.device(op), there = clock_.device(other);
+  if (here == there) return;
+  const UnitId one = *problem_.unit(op), two = *problem_.unit(other);
+  if (!problem_.is_allowed(one, there) || !problem_.is_allowed(two, here)) return;
+  clock_.move(one, there);
+  clock_.move(two, here);
+}
+
+// To another device, and to any place of the line near its own that its edges allow.
+void Moves::move_unit_and_in_line(OpId op, Random& random) {
+  move_unit(op, random);
+  const std::size_t at = clock_.position(op);
+  std::size_t first = at - std::min<std::size_t>(at, kMostReach);
+  std::size_t last = std::min(clock_.order().size() - 1, at + kMostReach);
+  for (const Arc& arc : arcs_.producers(op)) first = std::max(first, clock_.position(arc.op) + 1);
+  for (const Arc& arc : arcs_.readers(op)) last = std::min(last, clock_.position(arc.op) - 1);
+  const std::size_t to = first + random.below(static_cast<std::uint32_t>(last - first + 1));
+  if (to != at) clock_.shift(at, to);
 }
 
 // A lump grows from the op along edges on its device.

@@ -26,6 +26,8 @@ class Moves {
   void propose(Random& random);
   void move_unit(OpId op, Random& random);
   void move_lump(OpId op, Random& random);
+  void swap_units(OpId op, Random& random);
+  void move_unit_and_in_line(OpId op, Random& random);
   void move_in_line(OpId op, Random& random);
   OpId random_tight(Random& random) const;
   const Arc* random_arc(OpId op, Random& random) const;
@@ -35,6 +37,7 @@ class Moves {
   const Problem& problem_;
   const Arcs& arcs_;
   LineClock clock_;
+  bool gained_ = true;                     // when it was last asked
   std::vector<std::int64_t> accepted_ns_;  // of some tries ago, in a ring
   std::vector<UnitId> lump_;
   Table<UnitId, std::uint32_t> in_lump_;  // number of the last lump it was in

@@ -21,7 +21,8 @@ constexpr std::int64_t kMostSteps = 60;        // the same, for small graphs
 constexpr std::int64_t kMostIdleSteps = 30;    // in which no lane found a shorter step
 constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
-constexpr std::size_t kLeastWork = 1000;       // the same, in all
+constexpr std::size_t kWorkOfFew = 1000;       // the same, where that is little in all
+constexpr std::size_t kLittleWork = 100'000;
 
 class Lane {
  public:
@@ -109,8 +110,10 @@ class Lane {
   }
 
   void move_ops() {
-    const std::size_t work = kWorkOfMoves * lineup_.order.size() * slice_ / kWhole;
-    if (!moves_.improve(candidate_, std::max(kLeastWork, work), random_)) return;
+    const std::size_t ops = lineup_.order.size();
+    const std::size_t work = kWorkOfMoves * ops * slice_ / kWhole;
+    const std::size_t least = std::min(kWorkOfFew * ops, kLittleWork);
+    if (!moves_.improve(candidate_, std::max(least, work), random_)) return;
     const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
     if (!score.has_value() || *score > score_) {
       slice_ = std::max<std::size_t>(1, slice_ / 2);
