@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pardnn.torch.nodes import Op, Value, extent_bytes, map_nodes, tensor_of, value_of
+from pardnn.torch.nodes import Op, Value, extent_bytes, tensor_of, value_of
 from pardnn.torch.tracing import Trace
 
 aten = torch.ops.aten
@@ -51,7 +51,8 @@ class Program:
 
     def function(self) -> Callable[..., Any]:
         """The program, ready to be called."""
-        names: dict[str, Any] = {"c": [_loaded(constant) for constant in self.constants]}
+        constants = [_loaded(constant) for constant in self.constants]
+        names: dict[str, Any] = {"c": constants, "torch": torch}
         exec(compile(self.source, "<pardnn program>", "exec"), names)
         return names["program"]  # type: ignore[no-any-return]
 
@@ -149,8 +150,7 @@ class _Writer:
         name = self._constant(_OpName(schema.name, schema.overload_name))
         if node.target is aten.bernoulli.p:
             name = "run.bernoulli"
-        arguments = [self._argument(argument, reads) for argument in node.args]
-        arguments += [f"{key}={self._argument(v, reads)}" for key, v in node.kwargs.items()]
+        arguments = self._arguments(node, lambda read: reads[value_of(read)])
         call = f"{name}({', '.join(arguments)})"
         makes = [_name(Value(node, number)) for number in range(len(op.outputs))]
         if isinstance(node.meta.get("val"), (tuple, list)):
@@ -158,25 +158,36 @@ class _Writer:
         else:
             self._line(f"{makes[0]} = {call}", list(reads.values()), makes)
 
-    def _argument(self, argument: Any, reads: Mapping[Value, str]) -> str:
+    def _arguments(self, node: torch.fx.Node, read: Callable[[torch.fx.Node], str]) -> list[str]:
+        """The arguments of a call as text; ``read`` says what stands for a node."""
+        positional = [self._argument(argument, read) for argument in node.args]
+        return positional + [f"{k}={self._argument(v, read)}" for k, v in node.kwargs.items()]
+
+    def _argument(self, argument: Any, read: Callable[[torch.fx.Node], str]) -> str:
         if isinstance(argument, torch.fx.Node):
-            return reads[value_of(argument)]
+            return read(argument)
         if isinstance(argument, (list, tuple)):
-            inside = ", ".join(self._argument(item, reads) for item in argument)
+            inside = ", ".join(self._argument(item, read) for item in argument)
             return f"[{inside}]"
         if argument is None or isinstance(argument, (bool, int, str)):
             return repr(argument)
+        if isinstance(argument, (torch.dtype, torch.layout, torch.memory_format)):
+            return str(argument)  # such as torch.float32
+        if isinstance(argument, torch.device):
+            return f"torch.{argument!r}"
         return self._constant(argument)  # floats too: inf and nan have no literal
 
     def _burn(self, op: Op) -> None:
         """Draws as many numbers as the op does where it runs, so that all generators agree."""
-        layouts = map_nodes(
-            (op.node.args, op.node.kwargs), lambda node: Layout.of(tensor_of(value_of(node)))
-        )
         assert isinstance(op.node.target, torch._ops.OpOverload)
         schema = op.node.target._schema
         name = self._constant(_OpName(schema.name, schema.overload_name))
-        self._line(f"run.burn({name}, {self._constant(layouts)})")
+        if op.node.target is aten.bernoulli.p:
+            name = "run.bernoulli"
+        arguments = self._arguments(
+            op.node, lambda read: f"run.made({self._constant(Layout.of(tensor_of(value_of(read))))})"
+        )
+        self._line(f"{name}({', '.join(arguments)})")
 
     def _cross(self, value: Value) -> None:
         """Sends the value to those that read it elsewhere, or asks for it."""

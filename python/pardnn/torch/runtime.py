@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from pardnn.torch.programs import Layout
 
@@ -76,13 +75,9 @@ class Run:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
         return torch.empty_like(like).bernoulli_(p)
 
-    def burn(self, op: Callable[..., Any], layouts: tuple[Any, Any]) -> None:
-        """Draws the numbers that ``op`` draws on another device."""
-        arguments, keywords = pytree.tree_map(_made, layouts)
-        if op is torch.ops.aten.bernoulli.p:
-            self.bernoulli(*arguments, **keywords)
-        else:
-            op(*arguments, **keywords)
+    def made(self, layout: Layout) -> torch.Tensor:
+        """A tensor of any values, for an op that only draws random numbers."""
+        return torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype)
 
     def gradient(self, name: str, gradient: torch.Tensor, is_own: bool) -> None:
         """Adds to the gradient of a parameter, in the parameter's own strides."""
@@ -110,12 +105,6 @@ def _image(tensor: torch.Tensor) -> torch.Tensor:
     spans = zip(tensor.shape, tensor.stride(), strict=True)
     extent = 1 + sum((size - 1) * stride for size, stride in spans)
     return tensor.as_strided((extent,), (1,), tensor.storage_offset())
-
-
-def _made(leaf: Any) -> Any:
-    if not isinstance(leaf, Layout):
-        return leaf
-    return torch.empty_strided(leaf.shape, leaf.stride, dtype=leaf.dtype)
 
 
 class _MallInfo(ctypes.Structure):
