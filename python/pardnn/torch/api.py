@@ -19,7 +19,7 @@ from pardnn.torch import optimizers
 from pardnn.torch.costs import cost_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
-from pardnn.torch.placing import Memory, Placed, place, uniform_machine
+from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, place, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tracing import Trace, trace
 from pardnn.torch.workers import WorkerError, Workers
@@ -187,6 +187,11 @@ class Step:
         """The other way round."""
         for name, held in state.items():
             self._workers.ask(self._placed.device_of[name], "set_state_of", name, dict(held))
+
+    @property
+    def reserve_bytes(self) -> int:
+        """Bytes of each device that plans leave for messages and for torch itself."""
+        return RESERVE_BYTES
 
     def measured_peaks(self) -> dict[str, int]:
         """The most bytes in use on each device, from a step compiled with ``metered=True``."""

@@ -22,7 +22,7 @@ from pardnn.torch.worker import Setup
 _BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
 # Besides its tensors a worker needs room for messages under way and for what torch's kernels and
 # Python allocate while they run.
-_RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
+RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
 Memory = int | str | Sequence[int | str] | None
 
 
@@ -48,7 +48,7 @@ def uniform_machine(devices: int, memory: Memory) -> pardnn.Machine:
         bandwidth=_BANDWIDTH,
         overhead=_OVERHEAD_NS,
         granularity=64,
-        reserve=_RESERVE_BYTES,
+        reserve=RESERVE_BYTES,
     )
 
 
