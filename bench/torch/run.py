@@ -90,7 +90,8 @@ def convolutional(width: int) -> nn.Module:
 
     return nn.Sequential(
         *block(3, width), *block(width, width), nn.MaxPool2d(2), *block(width, 2 * width),
-        *block(2 * width, 2 * width), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2 * width, 10),
+        *block(2 * width, 2 * width), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(2 * width, 10),
     )  # fmt: skip
 
 
