@@ -9,17 +9,22 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch_models import CASES, MB, anywhere, batches, placed_training, plain_training, planned
+from torch_models import (
+    CASES,
+    MB,
+    anywhere,
+    batches,
+    placed_training,
+    plain_training,
+    planned,
+    same,
+)
 
 from pardnn.errors import Refusal, UsageError
 from pardnn.torch import api, deferring
 
 torch.set_num_threads(1)
 STEPS = 4
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -149,6 +149,10 @@ def placed_training(
         return losses, step.state_dict()
 
 
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
+
+
 def machine(devices: int = 3) -> pardnn.Machine:
     return pardnn.Machine.uniform(devices=devices, memory=10**12, bandwidth=10**9, overhead=100_000)
 
