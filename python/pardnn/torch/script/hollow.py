@@ -1,0 +1,94 @@
+"""Hollow tensors, and where every tensor is at home.
+
+A hollow tensor is an ordinary ``torch.Tensor`` whose storage lies in a mapping that nobody may
+read: views, autograd, hooks and copies of modules work as ever, it costs no memory, and a read that
+was forgotten is a crash with a line of Python under it, never a wrong number.
+
+A tensor's home is noted on its *storage*, so views, ``.data``, ``detach()`` and what autograd
+saves all have it. A storage without one is *replicated*: every rank computes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any
+
+import torch
+
+from pardnn.torch.script import compat
+
+_SPAN_BYTES = 1 << 44
+_GRAIN_BYTES = 64
+_NOT_READABLE = 0  # PROT_NONE
+_MAP_NORESERVE = 0x4000
+
+
+class Home:
+    """Where a storage's values are.
+
+    ``owner``: the rank, in a scout the unit. ``parameter``: its number by order of creation, None
+    for anything else. ``copies``: what other ranks received of it, by what was asked for.
+    ``uses``: how often other ranks will still read it in this step, where the plan knows.
+    ``life``: whatever wants to know that the storage is gone.
+    """
+
+    __slots__ = ("copies", "life", "owner", "parameter", "uses")
+
+    def __init__(self, owner: int, parameter: int | None = None) -> None:
+        self.owner = owner
+        self.parameter = parameter
+        self.copies: dict[Any, Any] | None = None
+        self.uses: dict[int, int] | None = None
+        self.life: Any = None
+
+
+def home_of(tensor: torch.Tensor) -> Home | None:
+    """The tensor's home, None if it is replicated."""
+    return getattr(tensor.untyped_storage(), "home", None)
+
+
+def settle(tensor: torch.Tensor, home: Home) -> None:
+    """Gives the tensor's storage a home."""
+    tensor.untyped_storage().home = home  # type: ignore[attr-defined]
+
+
+def hollow(
+    size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, offset: int, home: Home
+) -> torch.Tensor:
+    """A tensor of this shape, stride and offset (in elements) without memory."""
+    elements = 0
+    if 0 not in size:
+        elements = 1 + offset + sum((s - 1) * k for s, k in zip(size, stride, strict=True))
+    nbytes = elements * dtype.itemsize
+    storage = compat.storage_at(_addresses.take(nbytes), nbytes)
+    storage.home = home  # type: ignore[attr-defined]
+    tensor = torch.empty(0, dtype=dtype)
+    tensor.set_(storage, offset, size, stride)  # type: ignore[call-overload]
+    return tensor
+
+
+class _Addresses:
+    """Hands out addresses of a mapping without memory; they repeat after some terabytes."""
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+        base = libc.mmap(None, _SPAN_BYTES, _NOT_READABLE, flags, -1, 0)
+        if base in (None, ctypes.c_void_p(-1).value):
+            raise OSError(ctypes.get_errno(), "no address space for tensors without memory")
+        self._base = base
+        self._next = 0
+
+    def take(self, nbytes: int) -> int:
+        rounded = (nbytes + _GRAIN_BYTES) // _GRAIN_BYTES * _GRAIN_BYTES
+        if self._next + rounded > _SPAN_BYTES:
+            self._next = 0
+        address = self._base + self._next
+        self._next += rounded
+        return address
+
+
+_addresses = _Addresses()
