@@ -55,8 +55,10 @@ class Facts:
             and all(r.alias_info is not None and r.alias_info.is_write for r in schema.returns)
             and self.name not in _WRITTEN_UNSAID
         )
-        self.view = self.name in _VIEWS or (
-            not self.written and any(result.alias_info is not None for result in schema.returns)
+        self.view = (
+            self.name in _VIEWS
+            or torch.Tag.inplace_view in func.tags
+            or (not self.written and any(r.alias_info is not None for r in schema.returns))
         )
         self.composite = compat.is_composite(func)
         self.draws = torch.Tag.nondeterministic_seeded in func.tags

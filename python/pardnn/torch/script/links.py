@@ -300,7 +300,7 @@ def _as_sent(shape: torch.Size, stride: tuple[int, ...]) -> tuple[torch.Size, tu
     """Shape and stride of what travels: expanded dimensions once, gaps closed."""
     if 0 in stride:
         shape = torch.Size(
-            1 if k == 0 else s for s, k in zip(shape, stride, strict=True)
+            min(s, 1) if k == 0 else s for s, k in zip(shape, stride, strict=True)
         )
     if shape.numel() == 0 or _is_dense(shape, stride):
         return shape, stride
@@ -326,7 +326,7 @@ def _as_original(
     received: torch.Tensor, shape: torch.Size, stride: tuple[int, ...]
 ) -> torch.Tensor:
     """Received values under exactly the original's strides, which kernels look at."""
-    once = torch.Size(1 if k == 0 else s for s, k in zip(shape, stride, strict=True))
+    once = torch.Size(min(s, 1) if k == 0 else s for s, k in zip(shape, stride, strict=True))
     if received.stride() != stride:
         wide = torch.empty_strided(once, stride, dtype=received.dtype)
         received = wide.copy_(received)

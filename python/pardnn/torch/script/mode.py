@@ -11,7 +11,7 @@ Every rank follows the same rules on the same facts, so all agree on where an op
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -70,10 +70,8 @@ class Placing(compat.TorchDispatchMode):
     def _placed(self, call: Call) -> Any:
         if call.facts.by_list:
             owners = {None if home is None else home.owner for home in call.homes}
-            if len(owners) > 1:
-                parts = call.one_by_one()
-                if len(parts) > 1:
-                    return _joined([self._again(part) for part in parts])
+            if len(owners) > 1 and call.length() > 1:
+                return _joined([self._again(part) for part in call.one_by_one()])
         self.ops += 1
         call.where = self.choose(call)
         return self.compute(call)
@@ -134,25 +132,24 @@ class Call:
         self.where = -1
         self.key: Key | None = None
 
-    def one_by_one(self) -> list[Call]:
-        """The same for each position of its lists."""
+    def length(self) -> int:
+        """How many tensors its first list of tensors has, 1 without one."""
         lists = [a for a in self.args if isinstance(a, (list, tuple)) and _holds_tensors(a)]
-        count = len(lists[0]) if lists else 1
+        return len(lists[0]) if lists else 1
+
+    def one_by_one(self) -> Iterator[Call]:
+        """The same for each position of its lists; what one changes, the next one finds."""
+        count = self.length()
 
         def at(argument: Any, position: int) -> Any:
             if isinstance(argument, (list, tuple)) and len(argument) == count:
                 return [argument[position]]
             return argument
 
-        return [
-            Call(
-                self.func,
-                self.facts,
-                tuple(at(a, n) for a in self.args),
-                {name: at(a, n) for name, a in self.kwargs.items()},
-            )
-            for n in range(count)
-        ]
+        for n in range(count):
+            args = tuple(at(a, n) for a in self.args)
+            kwargs = {name: at(a, n) for name, a in self.kwargs.items()}
+            yield Call(self.func, self.facts, args, kwargs)
 
     def run(self, given: dict[int, torch.Tensor]) -> Any:
         """Runs the op with other tensors in the place of some, by ``id``."""
