@@ -144,6 +144,9 @@ bench-speed: $(VENV)/.packages  ## CPU seconds of the planner on large graphs
 bench-quality: build python $(QUALITY_VENV)/.packages  ## steps of plans against bounds and optima; QUALITY_OPTIONS='--quick'
 	python bench/quality/run.py $(QUALITY_OPTIONS) --json-out build/bench-quality.json
 	$(QUALITY_VENV)/bin/python bench/quality/optimum.py --json-out build/bench-optimum.json
+	cmake --preset release -DPARDNN_BENCH=ON --log-level=WARNING
+	cmake --build --preset release --parallel $(JOBS) --target pardnn_exhaustive
+	build/release/pardnn_exhaustive 400 200
 
 bench-fidelity: python-tensorflow  ## predicted against measured peaks and steps of the examples
 	$(TF_VENV)/bin/python bench/fidelity/run.py --json-out build/bench-fidelity.json

@@ -25,8 +25,7 @@ Findings try_limits(std::size_t number) {
   const auto graph = family.make(40 + 20 * seed, seed);
   const Problem plenty(graph, even_machine(kDevices, std::int64_t{1} << 40));
   const std::int64_t share = one_device_bytes(plenty) / std::int64_t{kDevices} + 1;
-  Run run;
-  run.seed = seed;
+  const Run run = short_run(seed);
   Ladder ladder;
   std::optional<Score> tighter;
   for (const std::int64_t per_mille : kPerMille) {

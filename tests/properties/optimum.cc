@@ -10,6 +10,7 @@
 #include "pardnn/plan/memory_bound.h"
 #include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/pdg_writer.h"
+#include "pardnn/partition/rows.h"
 
 #include "tests/properties/exhaustive.h"
 #include "tests/properties/machines.h"
@@ -96,16 +97,20 @@ std::int64_t sum_of_peaks(const Plan& plan) {
   return bytes;
 }
 
+// With so much of the least that all devices need, in per mille, on each in equal parts.
+Problem tight_problem(std::size_t number, std::int64_t per_mille) {
+  const Problem roomy = small_problem(number, kPlenty);
+  std::int64_t bytes = memory_bound(roomy).bytes;
+  for (const DeviceId device : roomy.devices()) bytes -= roomy.reserve_bytes(device);
+  return small_problem(number,
+                       bytes * per_mille / 1'000 / static_cast<std::int64_t>(roomy.device_count()));
+}
+
 // Memory about as large as the least that is needed: some plans fit, or none.
 Findings try_memory(std::size_t number) {
   Findings findings("problem " + std::to_string(number));
-  const Problem roomy = small_problem(number, kPlenty);
-  if (ordinary_ops(roomy.graph()) > kMostExhaustiveOps) return findings;
-  Random random(number);
-  const std::int64_t bound = memory_bound(roomy).bytes;
-  const auto devices = static_cast<std::int64_t>(roomy.device_count());
-  const Problem problem =
-      small_problem(number, bound * random.between(500, 1'600) / 1'000 / devices);
+  const Problem problem = tight_problem(number, Random(number).between(500, 1'600));
+  if (ordinary_ops(problem.graph()) > kMostExhaustiveOps) return findings;
   const auto best = best_of_all(problem);
   const auto reasons = proven_impossible(problem);
   findings.count_plan();
@@ -114,6 +119,26 @@ Findings try_memory(std::size_t number) {
                                sentence(problem, reasons.front()) + ":\n" +
                                write_pdg(problem.graph()));
   }
+  return findings;
+}
+
+// The search knows all rules: it finds what fits, and comes close to the best.
+Findings try_search(std::size_t number) {
+  Findings findings("problem " + std::to_string(number));
+  const bool is_tight = number % 2 == 0;
+  const Problem problem = is_tight ? tight_problem(number, Random(number).between(1'000, 2'500))
+                                   : small_problem(number, kPlenty);
+  if (ordinary_ops(problem.graph()) > kMostExhaustiveOps) return findings;
+  const auto best = best_of_all(problem);
+  if (!best || !best->score.fits()) return findings;
+  Run run;
+  run.steps = is_stress() ? 200 : 40;
+  const Score score = score_of(problem, make_plan(problem, "auto", run).prediction);
+  findings.count_plan();
+  findings.expect(score.fits() && score.step_ns * 20 <= best->score.step_ns * 21,
+                  "auto needs " + std::to_string(score.step_ns) + " ns and overflows by " +
+                      std::to_string(score.overflow_bytes) + " bytes, the best plan needs " +
+                      std::to_string(best->score.step_ns) + " ns:\n" + write_pdg(problem.graph()));
   return findings;
 }
 
@@ -143,6 +168,10 @@ BOOST_AUTO_TEST_CASE(no_step_is_shorter_than_the_lower_bound) {
 
 BOOST_AUTO_TEST_CASE(nothing_that_fits_is_called_impossible) {
   run_trials("impossible", is_stress() ? 50'000 : 5'000, try_memory);
+}
+
+BOOST_AUTO_TEST_CASE(auto_is_close_to_the_best_plan) {
+  run_trials("search", is_stress() ? 10'000 : 200, try_search);
 }
 
 BOOST_AUTO_TEST_CASE(no_plan_holds_less_than_the_bound_on_memory) {

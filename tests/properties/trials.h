@@ -13,6 +13,7 @@
 
 #include "pardnn/problem/problem.h"
 #include "pardnn/plan/plan.h"
+#include "pardnn/partition/run.h"
 
 namespace pardnn::properties {
 
@@ -51,6 +52,9 @@ void run_trials(std::string_view what, std::size_t count, const Trial& trial,
 // Nothing for the checker to complain about, units whole and where they may be, bound below step,
 // `fits` as the peaks say, a text that says why it does not fit if it does not.
 void expect_sound(Findings& findings, const Problem& problem, const Plan& plan);
+
+// Few steps of search, for many graphs.
+Run short_run(std::uint64_t seed);
 
 // One row, or `auto`, and the promises of its plan. Anything thrown is a finding.
 std::optional<Plan> sound_plan(Findings& findings, const Problem& problem, std::string_view row,

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kMemory = 64;  // tries after which a longer step is forgotten
 constexpr std::array<std::int64_t, 6> kRooms = {0, 0, 5, 20, 50, 100};  // per mille
+constexpr std::uint32_t kKick = 4;
 constexpr std::size_t kMostHops = 16;   // ops of its device that an op passes in the line
 constexpr std::size_t kMostReach = 40;  // of the line, on either side of an op
 constexpr std::size_t kMostOps = 400;   // of a lump
@@ -27,7 +28,12 @@ bool Moves::improve(Lineup& lineup, std::size_t work, Random& random) {
   std::int64_t best_ns = clock_.step_ns();
   // Where moves that never lose gain no more, some loss is let through at first.
   const std::int64_t room = gained_ ? 0 : kRooms[random.below(kRooms.size())];
-  std::fill(accepted_ns_.begin(), accepted_ns_.end(), best_ns + best_ns / 1000 * room);
+  std::int64_t from_ns = best_ns;
+  if (!gained_ && random.below(kKick) == 0) {
+    swap_devices(random);
+    if (clock_.keeps(kMaxQuantity)) from_ns = std::max(from_ns, clock_.step_ns());
+  }
+  std::fill(accepted_ns_.begin(), accepted_ns_.end(), from_ns + from_ns / 1000 * room);
   bool has_changed = false;
   const std::size_t end = clock_.work() + work;
   for (std::size_t n = 0; clock_.work() < end; n = (n + 1) % kMemory) {
@@ -106,6 +112,26 @@ void Moves::swap_units(OpId op, Random& random) {
   if (!problem_.is_allowed(one, there) || !problem_.is_allowed(two, here)) return;
   clock_.move(one, there);
   clock_.move(two, here);
+}
+
+// All units of two devices, from some place of the line on: the way to a better use of devices and
+// links that differ.
+void Moves::swap_devices(Random& random) {
+  const auto devices = static_cast<std::uint32_t>(problem_.device_count());
+  const DeviceId one{random.below(devices)};
+  const DeviceId two{(index(one) + 1 + random.below(devices - 1)) % devices};
+  const std::span<const OpId> order = clock_.order();
+  const std::size_t first =
+      random.below(2) == 0 ? 0 : random.below(static_cast<std::uint32_t>(order.size()));
+  ++lump_number_;
+  for (std::size_t n = first; n < order.size(); ++n) {
+    const UnitId unit = *problem_.unit(order[n]);
+    if (in_lump_[unit] == lump_number_) continue;
+    in_lump_[unit] = lump_number_;
+    const DeviceId device = clock_.device(order[n]);
+    if (device == one) move(unit, two);
+    if (device == two) move(unit, one);
+  }
 }
 
 // To another device, and to any place of the line near its own that its edges allow.

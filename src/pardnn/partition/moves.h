@@ -27,6 +27,7 @@ class Moves {
   void move_unit(OpId op, Random& random);
   void move_lump(OpId op, Random& random);
   void swap_units(OpId op, Random& random);
+  void swap_devices(Random& random);
   void move_unit_and_in_line(OpId op, Random& random);
   void move_in_line(OpId op, Random& random);
   OpId random_tight(Random& random) const;

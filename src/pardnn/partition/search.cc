@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pardnn/problem/plenty.h"
+#include "pardnn/partition/blind_moves.h"
 #include "pardnn/partition/moves.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
@@ -23,6 +24,9 @@ constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
 constexpr std::size_t kWorkOfFew = 1000;       // the same, where that is little in all
 constexpr std::size_t kLittleWork = 100'000;
+constexpr std::size_t kOpsTried = 100'000;  // of one step of blind moves, over all tries
+constexpr std::size_t kMostTries = 500;     // the same, for small graphs
+constexpr std::size_t kLeastTries = 50;     // fewer are not worth a step
 
 class Lane {
  public:
@@ -32,7 +36,11 @@ class Lane {
         trial_(problem),
         windows_(problem, arcs),
         moves_(problem, arcs),
-        random_(seed) {}
+        blind_moves_(problem, arcs),
+        random_(seed) {
+    const std::size_t tries = kOpsTried / std::max<std::size_t>(1, problem.graph().ops().size());
+    if (!memory_is_plenty(problem) && tries >= kLeastTries) tries_ = std::min(kMostTries, tries);
+  }
 
   void start(const Proposal& proposal, const Score& score) {
     lineup_.order = proposal.order;
@@ -51,7 +59,9 @@ class Lane {
 
   void step() {
     candidate_ = lineup_;
-    if (random_.below(2) == 0) {
+    if (tries_ > 0 && random_.below(2) == 0) {
+      move_blindly();
+    } else if (random_.below(2) == 0) {
       move_ops();
     } else if (is_exact_) {
       walk_there_or_back();
@@ -126,6 +136,12 @@ class Lane {
     score_ = *score;
   }
 
+  void move_blindly() {
+    Proposal found = proposal();
+    const Score score = blind_moves_.improve(found, score_, tries_, trial_, random_);
+    if (score < score_) start(found, score);
+  }
+
   static constexpr std::size_t kWhole = 1024;
 
   const Problem& problem_;
@@ -133,6 +149,8 @@ class Lane {
   Trial trial_;
   Windows windows_;
   Moves moves_;
+  BlindMoves blind_moves_;
+  std::size_t tries_ = 0;  // of a step of blind moves; 0: none is made
   Random random_;
   Lineup lineup_, candidate_;
   Score score_;
