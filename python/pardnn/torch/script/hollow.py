@@ -54,18 +54,45 @@ def settle(tensor: torch.Tensor, home: Home) -> None:
 
 
 def hollow(
-    size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, offset: int, home: Home
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    offset: int,
+    home: Home,
+    nbytes: int,
 ) -> torch.Tensor:
-    """A tensor of this shape, stride and offset (in elements) without memory."""
-    elements = 0
-    if 0 not in size:
-        elements = 1 + offset + sum((s - 1) * k for s, k in zip(size, stride, strict=True))
-    nbytes = elements * dtype.itemsize
+    """A tensor of this shape, stride and offset (in elements) in a storage without memory."""
     storage = compat.storage_at(_addresses.take(nbytes), nbytes)
     storage.home = home  # type: ignore[attr-defined]
     tensor = torch.empty(0, dtype=dtype)
     tensor.set_(storage, offset, size, stride)  # type: ignore[call-overload]
     return tensor
+
+
+def hollow_like(tensor: torch.Tensor, home: Home) -> torch.Tensor:
+    """A hollow tensor of the same shape, in a storage of the same size."""
+    return hollow(
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.dtype,
+        tensor.storage_offset(),
+        home,
+        tensor.untyped_storage().nbytes(),
+    )
+
+
+def image_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    """All bytes of a storage as a tensor: uint8 of shape (bytes,)."""
+    image = torch.empty(0, dtype=torch.uint8)
+    image.set_(storage, 0, (storage.nbytes(),), (1,))  # type: ignore[call-overload]
+    return image
+
+
+def view_in(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
+    """The tensor that lies in this storage as ``like`` lies in its own."""
+    view = torch.empty(0, dtype=like.dtype)
+    view.set_(storage, like.storage_offset(), like.shape, like.stride())  # type: ignore[call-overload]
+    return view
 
 
 class _Addresses:

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
-from pardnn.errors import Refusal
-from pardnn.torch.script import draws
+from pardnn.torch.script import draws, limits, refusals, results
 from pardnn.torch.script.calls import Calls, Key
-from pardnn.torch.script.hollow import Home, hollow, home_of, settle
+from pardnn.torch.script.hollow import Home, hollow_like, home_of, image_of, settle, view_in
 from pardnn.torch.script.links import Desync, Incoming, Links
 from pardnn.torch.script.mode import Call, Placing
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
+# Memory is looked at after ops on at least so many elements.
+_SAMPLED = 1 << 14
+# A view of at least this part of a storage brings all of it.
+_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,25 @@ class Tables:
     readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
 
 
+class Copy:
+    """What a rank received, or will have received, of a storage: all of it, or one view.
+
+    On other ranks it only says that the rank has it.
+    """
+
+    __slots__ = ("message", "whole")
+
+    def __init__(self, message: Incoming | None) -> None:
+        self.message = message
+        self.whole = False
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The values of a tensor, once they are there."""
+        assert self.message is not None
+        received: torch.Tensor = self.message.wait()
+        return view_in(received.untyped_storage(), tensor) if self.whole else received
+
+
 class RankMode(Placing):
     """The mode of one rank of several. ``tables``: the plan."""
 
@@ -42,6 +63,7 @@ class RankMode(Placing):
         ranks: int,
         tables: Tables,
         calls: Calls,
+        memory: limits.Memory,
         chooser: Callable[[int], int] | None = None,
     ) -> None:
         super().__init__(calls, chooser)
@@ -49,7 +71,7 @@ class RankMode(Placing):
         self.rank = links.rank
         self.ranks = ranks
         self.parameters = 0
-        self.after_large: Callable[[], None] = lambda: None
+        self.memory = memory
         self._tables = tables
         self._results: dict[Any, Any] = {}
 
@@ -61,6 +83,7 @@ class RankMode(Placing):
 
         ``moves``: nobody else holds ``data``, so it need not stay where it was computed.
         """
+        self.memory.begin()
         home = home_of(data)
         if home is not None and home.parameter is not None:
             return data  # it shares another parameter's memory
@@ -73,16 +96,15 @@ class RankMode(Placing):
             home.parameter = number
             return data
         new = Home(where, number)
-        like = (tuple(data.shape), data.stride(), data.dtype, 0, new)
         if home is None:
             # Whoever else holds the tensor has to find it where the parameter is.
             settle(data, new)
-            return data if where == self.rank else hollow(*like)
+            return data if where == self.rank else hollow_like(data, new)
         self.links.note(-1, data.shape)
         if self.rank == home.owner:
             self.links.send(data, where)
         if self.rank != where:
-            return hollow(*like)
+            return hollow_like(data, new)
         received: torch.Tensor = self.links.expect(data, home.owner).wait()
         settle(received, new)
         return received
@@ -100,7 +122,27 @@ class RankMode(Placing):
                 self.links.send(tensor, other)
         return tensor.detach()
 
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The tensor's values on rank 0, None on the others."""
+        home = home_of(tensor)
+        assert home is not None
+        self.links.note(-3, tensor.shape)
+        if home.owner == 0:
+            return tensor if self.rank == 0 else None
+        if self.rank == home.owner:
+            self.links.send(tensor, 0)
+        if self.rank:
+            return None
+        received: torch.Tensor = self.links.expect(tensor, home.owner).wait()
+        return received
+
+    def agree(self, ask: Callable[[], Any]) -> Any:
+        """What ``ask`` gives on rank 0, on every rank."""
+        self.links.note(-4, None)
+        return self.links.broadcast(ask() if self.rank == 0 else None, 0)
+
     def compute(self, call: Call) -> Any:
+        refusals.check_transforms()
         self.links.note(call.facts.number, call.tensors[0].shape)
         here = call.where == self.rank
         given = self._gather(call, here)
@@ -125,37 +167,66 @@ class RankMode(Placing):
         return self._results_of(call, out, here)
 
     def _run(self, call: Call, given: dict[int, torch.Tensor]) -> Any:
-        return call.run(given)
+        try:
+            out = call.run(given)
+        except (RuntimeError, MemoryError) as error:
+            if not limits.is_refusal(error):
+                raise
+            limits.give_back()
+            if call.written or call.facts.draws:  # it may have begun
+                raise
+            out = call.run(given)
+        if call.tensors[0].numel() >= _SAMPLED:
+            self.memory.sample()
+        return out
 
     def _gather(self, call: Call, here: bool) -> dict[int, torch.Tensor]:
         """Brings every input to where the op runs; there, what to take instead of hollow ones."""
         where = call.where
-        incoming: dict[int, Incoming] = {}
+        copies: list[tuple[torch.Tensor, Copy]] = []
         for tensor, home in zip(call.tensors, call.homes, strict=True):
             if home is not None and home.owner != where:
                 copy = self._bring(tensor, home, where)
                 if here:
-                    incoming[id(tensor)] = copy
-        return {which: copy.wait() for which, copy in incoming.items()}
+                    copies.append((tensor, copy))
+        return {id(tensor): copy.of(tensor) for tensor, copy in copies}
 
-    def _bring(self, tensor: torch.Tensor, home: Home, where: int) -> Any:
-        """Sends a tensor to a rank that has no copy of it; there, the message."""
-        if home.copies is None:
-            home.copies = {}
-        key = (where, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
-        copy = home.copies.get(key)
+    def _bring(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
+        """Sends a tensor to a rank that has no copy of it; there, the copy is the message."""
+        copies = home.copies
+        if copies is None:
+            copies = home.copies = {}
+        copy: Copy | None = copies.get(where)
         if copy is None:
-            copy = True
-            if self.rank == home.owner:
-                self.links.send(tensor, where)
-            elif self.rank == where:
-                copy = self.links.expect(tensor, home.owner)
-            home.copies[key] = copy
+            nbytes = tensor.untyped_storage().nbytes()
+            if tensor.numel() * tensor.dtype.itemsize * _PARTS >= nbytes:
+                copy = self._bring_whole(tensor, home, where)
+            else:
+                key = (where, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+                copy = copies.get(key)
+                if copy is None:
+                    copy = copies[key] = Copy(None)
+                    if self.rank == home.owner:
+                        self.links.send(tensor, where)
+                    elif self.rank == where:
+                        copy.message = self.links.expect(tensor, home.owner)
         if home.uses is not None and where in home.uses:
             home.uses[where] -= 1
             if home.uses[where] == 0:
-                for other in [k for k in home.copies if k[0] == where]:
-                    del home.copies[other]
+                for key in [k for k in copies if k == where or type(k) is tuple and k[0] == where]:
+                    del copies[key]
+        return copy
+
+    def _bring_whole(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
+        """Sends all of the storage that a tensor lies in; its other views find it there."""
+        copy = Copy(None)
+        if self.rank == home.owner:
+            self.links.send(image_of(tensor.untyped_storage()), where)
+        elif self.rank == where:
+            copy.whole = True
+            copy.message = self.links.expect(image_of(tensor.untyped_storage()), home.owner)
+        assert home.copies is not None
+        home.copies[where] = copy
         return copy
 
     def _bring_home(self, call: Call, given: dict[int, torch.Tensor], here: bool) -> None:
@@ -177,12 +248,10 @@ class RankMode(Placing):
         value = None
         if unseen is not None:
             value = self.links.broadcast(out[unseen] if here else None, call.where)
-        own = self._described(call, out, unseen) if here else None
-        key = _key_of(call)
+        own = results.describe(call, out) if here else None
+        key = results.key_of(call)
         known = None if key is None else self._results.get(key)
         if known is None:
-            if here:
-                _no_unsaid_view(call, out)
             known = self.links.broadcast(own, call.where)
             if key is not None:
                 self._results[key] = known
@@ -190,33 +259,13 @@ class RankMode(Placing):
             raise Desync(
                 f"{call.func} gave {own} for inputs that gave {known} before; please report it"
             )
+        result = out if here else results.make(call, known, call.where)
+        if unseen is not None:
+            result = tuple(value if n == unseen else one for n, one in enumerate(result))
         if here:
-            result = out
-        else:
-            result = _made(call, known)
-        if unseen is None:
-            self._announce(call, result, here)
-            return result
-        return tuple(value if n == unseen else one for n, one in enumerate(result))
-
-    def _described(self, call: Call, out: Any, unseen: int | None) -> Any:
-        """What others need to make hollow results; the real ones are at home here."""
-        if isinstance(out, (tuple, list)):
-            parts = [
-                self._described(call, one, 0) if n == unseen else self._described(call, one, None)
-                for n, one in enumerate(out)
-            ]
-            return (type(out), parts)
-        if not isinstance(out, torch.Tensor):
-            return ("value", out)
-        if out.layout != torch.strided:
-            raise Refusal(sparse_message(call))
-        for number, tensor in enumerate(call.tensors):
-            if tensor is out:
-                return ("input", number)
-        if unseen is None and home_of(out) is None:
-            settle(out, Home(call.where))
-        return ("tensor", (tuple(out.shape), out.stride(), out.dtype, out.storage_offset()))
+            results.settle_all(call, result, unseen)
+        self._announce(call, result, here)
+        return result
 
     def _announce(self, call: Call, result: Any, here: bool) -> None:
         """Sends results to the ranks that the plan has readers on."""
@@ -232,76 +281,5 @@ class RankMode(Placing):
             home.uses = dict(uses)
             home.copies = home.copies or {}
             for where in uses:
-                key = (where, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
-                if where == call.where or key in home.copies:
-                    continue
-                copy: Any = True
-                if here:
-                    self.links.send(tensor, where)
-                elif self.rank == where:
-                    copy = self.links.expect(tensor, call.where)
-                home.copies[key] = copy
-
-
-def sparse_message(call: Call) -> str:
-    """Why an op with a sparse result cannot be placed."""
-    return (
-        f"{call.facts.name} makes a sparse tensor, which cannot be on another rank yet; "
-        "make the embedding with sparse=False"
-    )
-
-
-def _no_unsaid_view(call: Call, out: Any) -> None:
-    """Raises Refusal for an op whose result lies in an input's memory though no schema says so."""
-    inputs = {t.untyped_storage()._cdata: id(t) for t in call.tensors}
-    for result in pytree.tree_leaves(out):
-        if isinstance(result, torch.Tensor):
-            known = inputs.get(result.untyped_storage()._cdata)
-            if known is not None and id(result) not in {id(t) for t in call.tensors}:
-                raise Refusal(f"{call.func} makes a view and does not say so; please report it")
-
-
-def _made(call: Call, known: Any) -> Any:
-    """Hollow results of the described shapes."""
-    kind, what = known
-    if kind == "tensor":
-        return hollow(*what, Home(call.where))
-    if kind == "input":
-        return call.tensors[what]
-    if kind == "value":
-        return what
-    return kind(_made(call, part) for part in what)
-
-
-def _key_of(call: Call) -> Any:
-    """What decides the shapes of the results; None where values do."""
-    if call.facts.sized_by_values:
-        return None
-    if call.facts.masks_size and any(t.dtype in _MASKS for t in call.tensors):
-        return None
-    return call.func, _key(call.args), _key(call.kwargs.items())
-
-
-_MASKS = (torch.bool, torch.uint8)
-
-
-def _key(values: Any) -> tuple[Any, ...]:
-    parts: list[Any] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            parts.append((value.shape, value.stride(), value.dtype))
-        elif isinstance(value, (list, tuple)):
-            parts.append(_key(value) if not _all_numbers(value) else tuple(value))
-        elif isinstance(value, torch.Generator):
-            parts.append(torch.Generator)
-        elif type(value) is float:
-            parts.append(float)
-        else:
-            parts.append((type(value), value))
-    return tuple(parts)
-
-
-def _all_numbers(values: Any) -> bool:
-    return all(type(value) in (int, float, bool) for value in values)
-
-
+                if where != call.where and where not in home.copies:
+                    self._bring_whole(tensor, home, where)
