@@ -10,6 +10,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VENV := build/venv
 TF_VENV := build/venv-tensorflow
+TORCH_VENV := build/venv-torch
 QUALITY_VENV := build/venv-quality
 RESULTS := build/test-results
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -24,9 +25,10 @@ help:  ## list the targets
 
 # --- environments: a stamp per environment, newer than the file that lists its packages ---
 
-.PHONY: deps deps-tensorflow
+.PHONY: deps deps-tensorflow deps-torch
 deps: $(VENV)/.packages  ## the Python environment with every build and test tool
 deps-tensorflow: $(TF_VENV)/.packages  ## TensorFlow's environment
+deps-torch: $(TORCH_VENV)/.packages  ## PyTorch's environment
 
 $(VENV)/.packages: tools/requirements-dev.txt tools/make_venv
 	PYTHON="$(PYTHON)" tools/make_venv $(VENV) $<
@@ -34,6 +36,10 @@ $(VENV)/.packages: tools/requirements-dev.txt tools/make_venv
 
 $(TF_VENV)/.packages: tools/requirements-tensorflow.txt tools/make_venv
 	PYTHON="$(PYTHON)" tools/make_venv $(TF_VENV) $<
+	touch $@
+
+$(TORCH_VENV)/.packages: tools/requirements-torch.txt tools/make_venv
+	PYTHON="$(PYTHON)" tools/make_venv $(TORCH_VENV) $<
 	touch $@
 
 $(QUALITY_VENV)/.packages: bench/quality/requirements.txt tools/make_venv
@@ -54,7 +60,7 @@ dev: $(VENV)/.packages  ## the unit tests' program, build/dev/pardnn_tests
 
 python: $(VENV)/.pardnn  ## install pardnn into build/venv; edits of Python files need no second time
 
-# Both environments get the package from one build tree as an editable install: the compiled half and the
+# All environments get the package from one build tree as an editable install: the compiled half and the
 # programs are put into the environment, Python files are used from where they are.
 build/editable/.built: $(VENV)/.packages $(cpp_inputs)
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tools/editable_wheel.py build/editable build/python
@@ -68,14 +74,19 @@ $(TF_VENV)/.pardnn: $(TF_VENV)/.packages build/editable/.built
 	$(TF_VENV)/bin/python -m pip install --quiet --no-deps --force-reinstall build/editable/*.whl
 	touch $@
 
-.PHONY: python-tensorflow
+$(TORCH_VENV)/.pardnn: $(TORCH_VENV)/.packages build/editable/.built
+	$(TORCH_VENV)/bin/python -m pip install --quiet --no-deps --force-reinstall build/editable/*.whl
+	touch $@
+
+.PHONY: python-tensorflow python-torch
 python-tensorflow: $(TF_VENV)/.pardnn  ## install pardnn into build/venv-tensorflow
+python-torch: $(TORCH_VENV)/.pardnn  ## install pardnn into build/venv-torch
 
 # --- tests: each runner leaves NAME.xml and NAME.status in build/test-results, summed at the end ---
 
-.PHONY: test test-core test-tensorflow test-long
+.PHONY: test test-core test-tensorflow test-torch test-long
 test:  ## build and run every test
-	@$(call run_and_sum,unit properties core wheel tensorflow)
+	@$(call run_and_sum,unit properties core wheel tensorflow torch)
 
 test-core:  ## every test that needs no framework
 	@$(call run_and_sum,unit properties core wheel)
@@ -83,8 +94,11 @@ test-core:  ## every test that needs no framework
 test-tensorflow:  ## every test of the TensorFlow adapter
 	@$(call run_and_sum,tensorflow)
 
+test-torch:  ## every test of the PyTorch adapter
+	@$(call run_and_sum,torch)
+
 test-long:  ## the tests that take longer than `make test` may
-	@$(call run_and_sum,core-long tensorflow-long)
+	@$(call run_and_sum,core-long tensorflow-long torch-long)
 
 # A runner that cannot be built must not keep the others from running: it has no results, and that is a failure.
 run_and_sum = rm -rf $(RESULTS); \
@@ -95,9 +109,11 @@ run_and_sum = rm -rf $(RESULTS); \
 in_core := tools/run_tests $(RESULTS)
 in_tensorflow := PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" tools/run_tests $(RESULTS)
 tensorflow_tests := python/tests/tensorflow tests/end_to_end/tensorflow
-core_tests := tests python/tests --ignore=tests/wheel $(addprefix --ignore=,$(tensorflow_tests))
+in_torch := PATH="$(CURDIR)/$(TORCH_VENV)/bin:$$PATH" tools/run_tests $(RESULTS)
+torch_tests := python/tests/torch
+core_tests := tests python/tests --ignore=tests/wheel $(addprefix --ignore=,$(tensorflow_tests) $(torch_tests))
 
-.PHONY: run-unit run-properties run-core run-core-long run-wheel run-tensorflow run-tensorflow-long
+.PHONY: run-unit run-properties run-core run-core-long run-wheel run-tensorflow run-tensorflow-long run-torch run-torch-long
 run-unit: dev
 	$(in_core) unit build/dev/pardnn_tests
 
@@ -118,6 +134,12 @@ run-tensorflow: python-tensorflow
 
 run-tensorflow-long: python-tensorflow
 	$(in_tensorflow) tensorflow-long pytest -m long $(tensorflow_tests)
+
+run-torch: python-torch
+	$(in_torch) torch pytest -n $(JOBS) -m "not long" $(torch_tests)
+
+run-torch-long: python-torch
+	$(in_torch) torch-long pytest -m long $(torch_tests)
 
 .PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed

@@ -24,7 +24,7 @@ FRAMEWORKS: dict[str, tuple[tuple[str, ...], str | None]] = {
         "2.21",
     ),
     "keras": (("keras",), "3.15"),
-    "torch": (("torch",), None),
+    "torch": (("torch",), "2.13"),
     "mxnet": (("mxnet",), None),
     "jax": (("jax",), None),
 }

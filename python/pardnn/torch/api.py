@@ -1,0 +1,406 @@
+"""What a program calls: `capture` for the graph of a step, `compile` for a step over devices."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+import pardnn
+from pardnn.errors import Refusal, UsageError
+from pardnn.quantities import parse_bytes, show_bytes
+from pardnn.torch import optimizers
+from pardnn.torch.costs import cost_of
+from pardnn.torch.deferring import Recipe, recipe_of
+from pardnn.torch.nodes import ops_of
+from pardnn.torch.programs import Programs
+from pardnn.torch.runtime import MOST_UNDER_WAY_BYTES
+from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
+from pardnn.torch.tracing import Trace, trace
+from pardnn.torch.worker import Setup
+from pardnn.torch.workers import WorkerError, Workers
+
+_LOG = logging.getLogger(__name__)
+# What gloo over loopback reaches on one core: bytes a second, ns for each message.
+_BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
+# Besides its tensors a worker needs room for messages under way and for what torch's kernels and
+# Python allocate while they run.
+_RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
+
+
+@dataclass
+class Captured:
+    """The training step of a model as a graph: what `pardnn.plan` takes.
+
+    ``graph``: forward, loss, backward, new buffers and the optimizer's updates, with costs in ns
+    of one thread of this machine and all sizes in bytes; its ops carry the program's order.
+    """
+
+    graph: pardnn.Graph
+    step: StepGraph
+    updates: list[optimizers.Update]
+
+    @property
+    def trace(self) -> Trace:
+        """The step in torch's terms."""
+        return self.step.trace
+
+    def write(self, path: str) -> None:
+        """Write the graph file; a name ending in .gz is compressed."""
+        self.graph.write(path)
+
+
+def capture(
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    example_batch: tuple[Any, Any],
+    *,
+    measure: bool = True,
+) -> Captured:
+    """The graph of one training step: ``loss_fn(model(x), y)``, backward, ``optimizer.step()``.
+
+    ``example_batch`` is ``(x, y)`` with the shapes of the real ones; ``x`` may be a tensor, a tuple
+    of positional or a dictionary of keyword arguments. Nothing of the model's size is allocated:
+    the model may be on the meta device or built inside of `deferred()`. Without ``measure`` costs
+    are estimated from arithmetic and bytes. Raises Refusal, naming the user's line, for what no
+    graph can hold: sizes or branches that depend on values, sparse gradients.
+    """
+    traced = trace(model, loss_fn, optimizer, example_batch)
+    ops = ops_of(traced)
+    updates = optimizers.updates_of(optimizer, model)
+    step = step_graph(traced, cost_of(ops, measure), updates, ops)
+    return Captured(step.graph, step, updates)
+
+
+class Step:
+    """A training step over devices: ``loss = step(x, y)``.
+
+    Each call computes loss and gradients and, every ``accumulate`` calls, updates the parameters
+    with the optimizer's settings of that moment, so schedulers work as usual. Parameters, buffers
+    and the optimizer's state live in the workers; the model given to `compile` keeps the values it
+    had. ``plan``: the plan in use.
+    """
+
+    def __init__(
+        self,
+        captured: Captured,
+        plan: pardnn.Plan,
+        optimizer: torch.optim.Optimizer,
+        workers: Workers,
+        placed: _Placed,
+        options: _Options,
+    ) -> None:
+        self.plan = plan
+        self._captured = captured
+        self._optimizer = optimizer
+        self._workers = workers
+        self._placed = placed
+        self._options = options
+        self._calls = 0
+
+    def __call__(self, x: Any, y: Any) -> torch.Tensor:
+        """The loss of one batch; shapes are those of the example. Raises WorkerError."""
+        leaves, spec = pytree.tree_flatten((x, y))
+        self._expect_known(leaves, spec)
+        programs = self._placed.programs
+        generator = torch.get_rng_state() if self._placed.is_random else None
+        answers = self._workers.ask_all(
+            "step",
+            lambda n: ({i: leaves[i].detach() for i in programs[n].reads_batch}, generator),
+        )
+        (loss, state), *_ = (answer for answer in answers if answer[0] is not None)
+        if state is not None:
+            torch.set_rng_state(state)
+        self._calls += 1
+        if self._calls % self._options.accumulate == 0:
+            self._update()
+        return loss
+
+    def _expect_known(self, leaves: Sequence[Any], spec: Any) -> None:
+        traced = self._captured.trace
+        known = traced.placeholders[len(traced.placeholders) - traced.inputs :]
+        if spec != traced.spec:
+            raise UsageError("this batch is built otherwise than example_batch was")
+        for leaf, node in zip(leaves, known, strict=True):
+            like = node.meta["val"]
+            if leaf.shape != like.shape or leaf.dtype != like.dtype:
+                raise UsageError(
+                    f"a tensor of this batch is {leaf.dtype} {tuple(leaf.shape)}; the step was "
+                    f"compiled for {like.dtype} {tuple(like.shape)}: compile one more step for it, "
+                    "or drop the last, smaller batch (DataLoader(drop_last=True))"
+                )
+            if leaf.stride() != like.stride():
+                raise UsageError(
+                    f"a tensor of this batch has strides {leaf.stride()}, the example had "
+                    f"{like.stride()}; give both alike, as .contiguous() does"
+                )
+
+    def _update(self) -> None:
+        if self._options.clip_grad_norm is not None:
+            self._clip(self._options.clip_grad_norm)
+        groups = optimizers.group_settings(self._optimizer)
+        self._workers.ask_all("update", lambda n: (groups,))
+        self._optimizer._opt_called = True  # type: ignore[attr-defined]  # asked by schedulers
+
+    def _clip(self, most: float) -> None:
+        """As torch.nn.utils.clip_grad_norm_ over all parameters, wherever they are."""
+        found: dict[str, torch.Tensor] = {}
+        for answer in self._workers.ask_all("norms", lambda n: (2.0,)):
+            found.update(answer)
+        norms = [found[name] for name in self._captured.trace.parameters if name in found]
+        total = torch.linalg.vector_norm(torch.stack(norms), 2.0)
+        factor = torch.clamp(most / (total + 1e-6), max=1.0)
+        self._workers.ask_all("scale", lambda n: (factor,))
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """All parameters and buffers, under every name that the model has for them."""
+        return dict(self.tensors())
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The same one after another, so that no more than one need be in memory."""
+        for name, first in self._placed.names.items():
+            yield name, self._workers.get(self._placed.device_of[first], first)
+
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        """New values of parameters and buffers; every name must be there. Raises UsageError."""
+        missing = [name for name in self._placed.names if name not in state]
+        unknown = [name for name in state if name not in self._placed.names]
+        if missing or unknown:
+            raise UsageError(
+                f"the state misses {', '.join(missing) or 'nothing'} and has "
+                f"{', '.join(unknown) or 'nothing'} that the model has not"
+            )
+        for name, first in self._placed.names.items():
+            if name == first:
+                self._put(name, state[name])
+
+    def _put(self, name: str, tensor: torch.Tensor) -> None:
+        trained = name in self._placed.trained
+        self._workers.put(self._placed.device_of[name], name, tensor.detach(), trained)
+
+    def optimizer_state(self) -> dict[str, dict[str, Any]]:
+        """The optimizer's state of each trained parameter, by name."""
+        return {
+            name: self._workers.ask(self._placed.device_of[name], "state_of", name)
+            for name in self._captured.trace.trained
+        }
+
+    def load_optimizer_state(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """The other way round."""
+        for name, held in state.items():
+            self._workers.ask(self._placed.device_of[name], "set_state_of", name, dict(held))
+
+    def measured_peaks(self) -> dict[str, int]:
+        """The most bytes in use on each device, from a step compiled with ``metered=True``."""
+        answers = self._workers.ask_all("most_bytes", lambda n: ())
+        return dict(zip(self.plan.limits, answers, strict=True))
+
+    def report(self) -> str:
+        """Where things are, in a few lines."""
+        plan = self.plan
+        of = plan.device_of
+        lines = [
+            f"step {plan.step_ns / 1e6:.1f} ms predicted, {len(plan.transfers)} transfers of "
+            f"{show_bytes(plan.bytes_sent)}, found by {plan.algorithm}"
+        ]
+        for device, peak in plan.peaks.items():
+            held = sum(of[variable_key(n)] == device for n in self._captured.trace.parameters)
+            ops = sum(where == device for where in of.values())
+            lines.append(
+                f"{device}: {show_bytes(peak)} of {show_bytes(plan.limits[device])}, {held} "
+                f"parameters, {ops} ops and variables"
+            )
+        return "\n".join(lines)
+
+    def close(self) -> None:
+        """Ends the workers; what they hold is gone."""
+        self._workers.end()
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class _Options:
+    accumulate: int
+    clip_grad_norm: float | None
+
+
+@dataclass
+class _Placed:
+    """Where everything is. ``names``: each name in the model -> the one its tensor goes by."""
+
+    programs: list[Any]
+    device_of: dict[str, int]
+    names: dict[str, str]
+    trained: frozenset[str]
+    is_random: bool
+
+
+def compile(  # noqa: A001  as torch.compile
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    example_batch: tuple[Any, Any],
+    *,
+    devices: int = 2,
+    memory: int | str | Sequence[int | str] | None = None,
+    machine: pardnn.Machine | None = None,
+    plan: pardnn.Plan | None = None,
+    accumulate: int = 1,
+    clip_grad_norm: float | None = None,
+    threads: int = 1,
+    metered: bool = False,
+) -> Step:
+    """A training step that runs over ``devices`` processes of this machine.
+
+    ``memory``: bytes, or a text like "700MiB", that each may hold, one or one per device; a process
+    that would need more is refused it by the system. ``machine``: devices, memory and links instead
+    of both. ``plan``: a plan made for `capture`'s graph instead of one made now. ``accumulate``:
+    calls whose gradients are added up before an update. ``clip_grad_norm``: the largest norm of all
+    gradients together. ``threads``: of each process; with one, losses are bit for bit those of an
+    ordinary run with one thread. ``metered``: notes the memory in use behind each op, slowly.
+
+    Raises Refusal for what cannot be captured or does not fit, WorkerError when a worker fails.
+    """
+    if accumulate < 1:
+        raise UsageError(f"accumulate={accumulate}: expected at least 1")
+    captured = capture(model, loss_fn, optimizer, example_batch)
+    if machine is None:
+        machine = _uniform(devices, memory)
+    if plan is None:
+        plan = pardnn.plan(captured.graph, machine, sequence="given", margin=30)
+    if not plan.fits:
+        raise Refusal(f"the step does not fit: {plan.why}")
+    recipe = recipe_of(model)
+    if recipe is None and any(t.is_meta for t in [*model.parameters(), *model.buffers()]):
+        raise Refusal(
+            "the model is on the meta device and says nothing of its values; build it inside of "
+            "pardnn.torch.deferred()"
+        )
+    numbers = {name: number for number, name in enumerate(machine.device_names)}
+    placed, setup_of = _place(captured, plan, model, optimizer, numbers, threads, metered, memory)
+    workers = Workers.start(setup_of, len(numbers))
+    step = Step(captured, plan, optimizer, workers, placed, _Options(accumulate, clip_grad_norm))
+    _end_with(step, workers)
+    try:
+        _fill(step, model, recipe, optimizer)
+    except BaseException:
+        step.close()
+        raise
+    return step
+
+
+def _uniform(devices: int, memory: int | str | Sequence[int | str] | None) -> pardnn.Machine:
+    limits = _limits(devices, memory)
+    everything = psutil.virtual_memory().total
+    return pardnn.Machine.uniform(
+        devices=devices,
+        memory=[everything if limit is None else limit for limit in limits],
+        kind="cpu",
+        bandwidth=_BANDWIDTH,
+        overhead=_OVERHEAD_NS,
+        granularity=64,
+        reserve=_RESERVE_BYTES,
+    )
+
+
+def _limits(devices: int, memory: int | str | Sequence[int | str] | None) -> list[int | None]:
+    if memory is None:
+        return [None] * devices
+    stated = [memory] * devices if isinstance(memory, (int, str)) else list(memory)
+    if len(stated) != devices:
+        raise UsageError(f"memory names {len(stated)} limits for {devices} devices")
+    return [parse_bytes(each) if isinstance(each, str) else each for each in stated]
+
+
+def _place(
+    captured: Captured,
+    plan: pardnn.Plan,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    numbers: Mapping[str, int],
+    threads: int,
+    metered: bool,
+    memory: Any,
+) -> tuple[_Placed, Callable[[int, str], Setup]]:
+    traced = captured.trace
+    of = plan.device_of
+    step = captured.step
+    nodes = [*(op.node for op in step.ops), *traced.placeholders]
+    homes = {n: numbers[d] for n in nodes if (d := step.device_of(of, n)) is not None}
+    count = len(numbers)
+    programs = Programs(traced, step.ops, homes, count)
+    written = [programs.program(number, metered) for number in range(count)]
+    names = [*traced.parameters, *traced.buffers]
+    device_of = {name: numbers[of[variable_key(name)]] for name in names}
+    first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
+    all_names = {
+        name: first[id(tensor)]
+        for name, tensor in (
+            *model.named_parameters(remove_duplicate=False),
+            *model.named_buffers(remove_duplicate=False),
+        )
+    }
+    is_random = any(op.is_random for op in step.ops)
+    trained = frozenset(traced.trained)
+    placed = _Placed(written, device_of, all_names, trained, is_random)
+    name_of = {id(p): n for n, p in model.named_parameters()}
+    limits = _limits(count, memory)
+    settings = optimizers.settings_of(optimizer)
+    groups = optimizers.group_settings(optimizer)
+
+    def setup_of(number: int, store: str) -> Setup:
+        held = [
+            [
+                name_of[id(p)]
+                for p in group["params"]
+                if p.requires_grad and device_of[name_of[id(p)]] == number
+            ]
+            for group in optimizer.param_groups
+        ]
+        program, kind = written[number], type(optimizer)
+        return Setup(
+            number, count, store, threads, limits[number], program, kind, settings, groups, held
+        )
+
+    return placed, setup_of
+
+
+def _fill(
+    step: Step, model: nn.Module, recipe: Recipe | None, optimizer: torch.optim.Optimizer
+) -> None:
+    """Parameters, buffers and the optimizer's state go to the workers."""
+    placed, workers = step._placed, step._workers
+    if recipe is not None:
+        wanted: list[dict[str, bool]] = [{} for _ in placed.programs]
+        for name, device in placed.device_of.items():
+            wanted[device][name] = name in placed.trained
+        workers.ask_all("make", lambda n: (recipe, wanted[n]))
+    else:
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            step._put(name, tensor)
+    name_of = {id(parameter): name for name, parameter in model.named_parameters()}
+    held = {name_of[id(p)]: state for p, state in optimizer.state.items() if id(p) in name_of}
+    step.load_optimizer_state({name: state for name, state in held.items() if state})
+
+
+def _end_with(step: Step, workers: Workers) -> None:
+    """The workers end with the step, or with this process."""
+    weakref.finalize(step, workers.end)
+    atexit.register(workers.end)
+
+
+__all__ = ["Captured", "Step", "WorkerError", "capture", "compile"]

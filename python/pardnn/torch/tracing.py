@@ -1,0 +1,241 @@
+"""A training step as a graph of torch's own ops: forward, loss, backward and new buffers.
+
+The user's model is called once with tensors that have no memory (fake tensors), so nothing of the
+model's size is computed or allocated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
+from torch.utils import _pytree as pytree
+
+from pardnn.errors import Refusal
+
+_OWN = Path(__file__).resolve().parent
+_TORCH = Path(torch.__file__).resolve().parent
+aten = torch.ops.aten
+
+
+@dataclass
+class Trace:
+    """One step, functional: no node changes a tensor.
+
+    ``module``: the graph; its placeholders are parameters, buffers, then tensors of the batch; it
+    answers the loss, the gradients of ``trained`` (None where the loss does not depend on one), and
+    the new values of ``buffers``. ``parameters``, ``buffers``: names in the order of placeholders;
+    a tensor with several names has the first. ``inputs``: how many tensors a batch has.
+    """
+
+    module: torch.fx.GraphModule
+    parameters: list[str]
+    trained: list[str]
+    buffers: list[str]
+    inputs: int
+    spec: Any  # of a batch, as pytree has it
+
+    @property
+    def placeholders(self) -> list[torch.fx.Node]:
+        """The nodes of parameters, buffers and inputs, in this order."""
+        return [node for node in self.module.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The loss, the gradients and the new buffers."""
+        (node,) = (node for node in self.module.graph.nodes if node.op == "output")
+        return list(node.args[0])
+
+
+def trained_names(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
+    """Names of the parameters that the optimizer trains, in its order. Raises Refusal."""
+    name_of = {id(parameter): name for name, parameter in model.named_parameters()}
+    names = []
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in name_of:
+                raise Refusal(
+                    "the optimizer trains a parameter that is not one of the model's; make it with "
+                    "model.parameters(), after the model has got its last parameter"
+                )
+            if parameter.requires_grad:
+                names.append(name_of[id(parameter)])
+    return names
+
+
+def trace(
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    example_batch: tuple[Any, Any],
+    device: str = "cpu",
+) -> Trace:
+    """The step of ``loss_fn(model(x), y)`` for one batch ``(x, y)``.
+
+    ``x`` may be a tensor, a tuple of positional or a dictionary of keyword arguments of the model.
+    Parameters may be on the meta device; they count as tensors of ``device``. Raises Refusal, with
+    the user's own line, for what no graph can hold.
+    """
+    trained = trained_names(model, optimizer)
+    # A ShapeEnv, so that values which only the data decide become symbols and are found below.
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+
+    def fake(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type != "meta" and not isinstance(tensor, FakeTensor):
+            return mode.from_tensor(tensor.detach(), static_shapes=True)
+        with mode:
+            return torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device
+            )
+
+    parameters = {
+        name: nn.Parameter(fake(parameter), parameter.requires_grad)
+        for name, parameter in model.named_parameters()
+    }
+    buffers = {name: fake(buffer) for name, buffer in model.named_buffers()}
+    leaves, spec = pytree.tree_flatten(example_batch)
+    if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        raise Refusal("example_batch holds something that is not a tensor; expected tensors only")
+    names = [*parameters, *buffers]
+
+    def step(*values: torch.Tensor) -> list[torch.Tensor | None]:
+        state = dict(zip(names, values, strict=False))
+        x, y = pytree.tree_unflatten(list(values[len(names) :]), spec)
+        held = {name: state[name] for name in buffers}
+        loss = loss_fn(_called(model, {**state}, held, x), y)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            raise Refusal("loss_fn answered no scalar tensor; expected a loss of one element")
+        gradients = torch.autograd.grad(loss, [state[name] for name in trained], allow_unused=True)
+        return [loss.detach(), *gradients, *held.values()]
+
+    flat = [*parameters.values(), *buffers.values(), *(fake(leaf) for leaf in leaves)]
+    functional = dispatch_functionalize(step, FunctionalTensorMode())
+    with (
+        _told_where(),
+        _side_effects_undone(model),
+        torch.random.fork_rng(devices=[]),
+        torch.enable_grad(),
+        torch.autograd.set_multithreading_enabled(False),
+        mode,
+    ):
+        module = make_fx(functional, tracing_mode="real", _allow_non_fake_inputs=True)(*flat)
+    _clean(module)
+    _refuse_symbols(module)
+    return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+
+
+def _called(
+    model: nn.Module, state: dict[str, torch.Tensor], held: dict[str, torch.Tensor], x: Any
+) -> Any:
+    """The model's answer with ``state``; ``held`` gets what its buffers are afterwards."""
+    arguments, keywords = (x, {}) if isinstance(x, tuple) else ((), x)
+    if not isinstance(x, (tuple, dict)):
+        arguments, keywords = (x,), {}
+    replaced = nn.utils.stateless._reparametrize_module(model, state, tie_weights=True)
+    with replaced:
+        answer = model(*arguments, **keywords)
+        held.update({name: b for name, b in model.named_buffers() if name in held})
+    return answer
+
+
+@contextlib.contextmanager
+def _side_effects_undone(model: nn.Module) -> Iterator[None]:
+    """What forward() assigns to attributes of modules would hold tensors of the trace for ever."""
+    before = [(module, copy.copy(module.__dict__)) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, attributes in before:
+            kept = {name: module.__dict__[name] for name in ("_parameters", "_buffers", "_modules")}
+            module.__dict__.clear()
+            module.__dict__.update({**attributes, **kept})
+
+
+@contextlib.contextmanager
+def _told_where() -> Iterator[None]:
+    """What cannot be captured ends in a Refusal that names the user's line."""
+    try:
+        yield
+    except (DataDependentOutputException, GuardOnDataDependentSymNode) as error:
+        raise Refusal(
+            f"{_user_line(error)}: what runs here depends on values of tensors, which a plan made "
+            "before training cannot know; run the script under 'pardnn run' or compute both "
+            "branches and use torch.where"
+        ) from error
+    except DynamicOutputShapeException as error:
+        raise Refusal(
+            f"{_user_line(error)}: the size of this tensor depends on values, which a plan made "
+            "before training cannot know"
+        ) from error
+    except RuntimeError as error:
+        if isinstance(error, Refusal) or "numpy" not in str(error):
+            raise
+        raise Refusal(
+            f"{_user_line(error)}: numpy cannot be used inside of a captured step; use torch"
+        ) from error
+
+
+def _user_line(error: BaseException) -> str:
+    """File and line of the innermost frame that is neither torch's nor pardnn's."""
+    found = "the model"
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename).resolve()
+        if _OWN not in path.parents and _TORCH not in path.parents:
+            found = f"{frame.filename}:{frame.lineno}"
+    return found
+
+
+def _clean(module: torch.fx.GraphModule) -> None:
+    """Without detach, which is its input, and without what nobody reads."""
+    for node in list(module.graph.nodes):
+        if node.op == "call_function" and node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+            module.graph.erase_node(node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+
+
+def _refuse_symbols(module: torch.fx.GraphModule) -> None:
+    for node in module.graph.nodes:
+        for value in values_of(node):
+            if isinstance(value, torch.Tensor):
+                if value.is_sparse:
+                    raise Refusal(f"{node.name}: a sparse tensor; only dense ones can be captured")
+                if all(isinstance(size, int) for size in value.shape):
+                    continue
+            elif node.op != "call_function" or value is None:
+                continue
+            raise Refusal(
+                f"{_place_of(node)}: what this op answers depends on values of tensors, which a "
+                "plan made before training cannot know"
+            )
+
+
+def _place_of(node: torch.fx.Node) -> str:
+    lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
+    places = [line for line in lines if line.startswith("File ")]
+    return places[-1] if places else f"op {node.target}"
+
+
+def values_of(node: torch.fx.Node) -> Sequence[Any]:
+    """What a node answers, as fake tensors: one, or several of a tuple."""
+    if node.op == "output":
+        return ()
+    value = node.meta.get("val")
+    return value if isinstance(value, (tuple, list)) else (value,)

@@ -1,0 +1,210 @@
+"""A worker: a process that holds one device's part of a model and runs its program.
+
+usage: python -m pardnn.torch.worker DESCRIPTOR
+It obeys its chief over the open socket DESCRIPTOR and ends with it. Requests are tuples of a name
+and arguments; an answer is ("ok", value) or ("error", text).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from pardnn.torch import optimizers, tensors
+from pardnn.torch.deferring import Recipe
+from pardnn.torch.programs import Program
+from pardnn.torch.runtime import Run, bytes_in_use
+
+_TIMEOUT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is told first.
+
+    ``limit``: bytes it may have beyond what it has before its parameters; None: no limit.
+    ``store``: a file by which the workers find each other. ``trained``: names of the parameters of
+    each group of the optimizer that live here.
+    """
+
+    number: int
+    count: int
+    store: str
+    threads: int
+    limit: int | None
+    program: Program
+    optimizer: type[torch.optim.Optimizer]
+    settings: dict[str, Any]
+    groups: list[dict[str, Any]]
+    trained: list[list[str]]
+
+
+class Worker:
+    """Answers the chief's requests."""
+
+    def __init__(self, connection: Connection, setup: Setup) -> None:
+        self._connection = connection
+        self._setup = setup
+        torch.set_num_threads(setup.threads)
+        store = dist.FileStore(setup.store, setup.count)
+        dist.init_process_group(
+            "gloo", store=store, rank=setup.number, world_size=setup.count, timeout=_TIMEOUT
+        )
+        self._program = setup.program.function()
+        self._tensors: dict[str, torch.Tensor] = {}
+        self._run = Run(self._tensors)
+        self._optimizer: torch.optim.Optimizer | None = None
+        self._before_bytes = 0
+        if setup.count > 1:
+            dist.barrier()  # connections are made before the limit holds
+        self._warm_up()
+        self._before_bytes = bytes_in_use()
+        if setup.limit is not None:
+            _limit_data(setup.limit)
+
+    def _warm_up(self) -> None:
+        """The first update imports half of torch, which is none of the model's memory."""
+        tiny: Any = [[nn.Parameter(torch.zeros(1))] for _ in self._setup.groups]
+        setup = self._setup
+        optimizer = optimizers.alike(setup.optimizer, setup.settings, setup.groups, tiny)
+        for (parameter,) in tiny:
+            parameter.grad = torch.zeros(1)
+        with torch.random.fork_rng(devices=[]):
+            optimizer.step()
+
+    def put(self, name: str, trained: bool) -> None:
+        """The chief sends one tensor: a parameter, or anything else that has a name."""
+        self._keep(name, tensors.receive(self._connection), trained)
+
+    def make(self, recipe: Recipe, trained: dict[str, bool]) -> None:
+        """Makes the tensors named in ``trained`` as the constructor would have."""
+        for name, tensor in recipe.make(lambda name: name in trained):
+            self._keep(name, tensor.detach(), trained[name])
+
+    def _keep(self, name: str, tensor: torch.Tensor, trained: bool) -> None:
+        known = self._tensors.get(name)
+        if known is None:
+            self._tensors[name] = nn.Parameter(tensor) if trained else tensor
+        else:
+            with torch.no_grad():
+                known.copy_(tensor)
+
+    def get(self, name: str) -> None:
+        """Sends one tensor to the chief, behind the answer."""
+        tensors.send_object(self._connection, ("ok", None))
+        tensors.send(self._connection, self._tensors[name])
+
+    def step(
+        self, batch: dict[int, torch.Tensor], generator: torch.Tensor | None
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """Forward and backward; answers the loss and the generator's state where they are here."""
+        if generator is not None:
+            torch.set_rng_state(generator)
+        with torch.enable_grad():
+            loss = self._program(self._run, self._run.values(), batch)
+        self._run.settle()
+        answer = loss if self._setup.program.has_loss else None
+        state = torch.get_rng_state() if generator is not None and answer is not None else None
+        return answer, state
+
+    def norms(self, norm_type: float) -> dict[str, torch.Tensor]:
+        """The norm of each gradient that is here."""
+        return {
+            name: torch.linalg.vector_norm(tensor.grad, norm_type)
+            for name, tensor in self._tensors.items()
+            if tensor.grad is not None
+        }
+
+    def scale(self, factor: torch.Tensor) -> None:
+        """Multiplies the gradients that are here."""
+        for tensor in self._tensors.values():
+            if tensor.grad is not None:
+                tensor.grad.mul_(factor)
+
+    def update(self, groups: list[dict[str, Any]]) -> None:
+        """One step of the optimizer, with the settings that its groups have now."""
+        optimizer = self._made_optimizer()
+        for group, now in zip(optimizer.param_groups, groups, strict=True):
+            group.update(now)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    def _made_optimizer(self) -> torch.optim.Optimizer:
+        if self._optimizer is None:
+            setup = self._setup
+            held = [[self._tensors[name] for name in names] for names in setup.trained]
+            parameters: Any = held
+            self._optimizer = optimizers.alike(
+                setup.optimizer, setup.settings, setup.groups, parameters
+            )
+        return self._optimizer
+
+    def state_of(self, name: str) -> dict[str, Any]:
+        """The optimizer's state of a parameter: tensors and numbers."""
+        return dict(self._made_optimizer().state.get(self._tensors[name], {}))
+
+    def set_state_of(self, name: str, state: dict[str, Any]) -> None:
+        """The other way round."""
+        self._made_optimizer().state[self._tensors[name]] = state
+
+    def most_bytes(self) -> int:
+        """The most bytes in use at one moment of metered steps, beyond those before parameters."""
+        return self._run.most_bytes - self._before_bytes
+
+    def obey(self) -> None:
+        """Until the chief ends it or is gone."""
+        while True:
+            try:
+                name, *arguments = tensors.receive_object(self._connection)
+            except (EOFError, ConnectionResetError):
+                return
+            if name == "end":
+                return
+            try:
+                answer = getattr(self, name)(*arguments)
+            except Exception as error:  # noqa: BLE001  the chief decides what it means
+                traceback.print_exc()
+                tensors.send_object(self._connection, ("error", f"{type(error).__name__}: {error}"))
+                continue
+            if name != "get":
+                tensors.send_object(self._connection, ("ok", answer))
+
+
+def _limit_data(room: int) -> None:
+    """From now on this process gets at most ``room`` bytes more."""
+    with open("/proc/self/status") as status:  # noqa: PTH123
+        (line,) = (line for line in status if line.startswith("VmData:"))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (int(line.split()[1]) * 1024 + room, hard))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit status."""
+    connection = Connection(int(arguments[0]))
+    try:
+        setup = tensors.receive_object(connection)
+    except EOFError:
+        return 0
+    worker = Worker(connection, setup)
+    tensors.send_object(connection, ("ok", os.getpid()))
+    worker.obey()
+    return 0
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Gloo's threads may still hold what other workers never fetched.
+    os._exit(status)
