@@ -38,6 +38,7 @@ class Files:
         self._os_open = os.open
         self._stat = os.stat
         self._seed = seed
+        self._changing = 0
 
     def install(self) -> None:
         """From now on the script's files are treated so."""
@@ -78,7 +79,7 @@ class Files:
 
     def stat(self, path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
         """``os.stat`` of the script: of what the run has written, that which rank 0 finds."""
-        if isinstance(path, int) or not self._written or _absolute(path) not in self._written:
+        if self._changing or isinstance(path, int) or _absolute(path) not in self._written:
             return self._stat(path, *args, **kwargs)
 
         def ask() -> Any:
@@ -100,7 +101,13 @@ class Files:
             for path in args:
                 if isinstance(path, (str, bytes, os.PathLike)):
                     self._written.add(_absolute(path))
-            return None if self._rank else original(*args, **kwargs)
+            if self._rank:
+                return None
+            self._changing += 1  # what it looks at is no concern of the others
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._changing -= 1
 
         return change
 
@@ -109,7 +116,7 @@ class Files:
 
         @functools.wraps(original)
         def look(path: Any = ".", *args: Any) -> Any:
-            if self._written and not isinstance(path, int):
+            if not self._changing and not isinstance(path, int):
                 folder = _absolute(path)
                 if any(os.path.dirname(w) == folder for w in self._written):  # noqa: PTH120
                     self._agree(lambda: None)
