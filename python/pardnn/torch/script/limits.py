@@ -9,6 +9,8 @@ from pathlib import Path
 
 # What ranks need besides tensors: bytes on their way, tables of ops, Python.
 OWN_BYTES = 24 << 20
+_LEAST_MAPPED, _MOST_MAPPED = 64 << 10, 4 << 20
+_TRIM, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of mallopt
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
@@ -36,6 +38,16 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or _NO_MEMORY in str(error)
 
 
+def keep_little(limit: int) -> None:
+    """Makes the allocator return freed memory to the system, which counts what it keeps.
+
+    Pieces of a 256th of the limit are mapped one by one; smaller ones leave few gaps.
+    """
+    threshold = min(max(limit // 256, _LEAST_MAPPED), _MOST_MAPPED)
+    for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, threshold), (_TRIM, 1 << 20)):
+        _libc.mallopt(parameter, value)
+
+
 def give_back() -> None:
     """Returns to the system what the allocator keeps and nobody uses."""
     gc.collect()
@@ -56,6 +68,8 @@ class Memory:
         if self._begun:
             return
         self._begun = True
+        if self.limit is not None:
+            keep_little(self.limit)
         give_back()
         self._base = bytes_in_use()
         if self.limit is not None:
