@@ -24,6 +24,7 @@ class Profile {
   std::int64_t most(std::size_t first, std::size_t last) const {
     return first < last ? most(1, 0, leaves_, first, last) : 0;
   }
+  std::int64_t most() const { return nodes_[1].most; }
   std::int64_t at(std::size_t moment) const { return most(moment, moment + 1); }
 
   // The first moment of the most bytes.

@@ -17,12 +17,12 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
+constexpr int kMostFailed = 64;                // candidates of one moment in a row
 constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
 constexpr std::size_t kFewestRounds = 4;       // however large the graph
 
 struct Candidate {
   std::vector<UnitId> units;
-  DeviceId to;
   std::int64_t added_ns, freed_bytes;
 
   // Least transfer time per byte first; ties more bytes, least ids.
@@ -73,66 +73,77 @@ class Repair {
                       [&](UnitId unit) { return departed_[unit][index(device)]; })) {
         continue;
       }
-      const std::optional<DeviceId> to = target(books, units);
-      if (!to.has_value()) continue;
+      const std::optional<Target> to = target(books, units);
+      if (!to.has_value() || to->room_bytes <= 0) continue;
       std::int64_t added_ns = 0;
       for (const UnitId unit : units) {
-        const TransferChange change = transfer_change(problem_, times_, placement, unit, *to);
+        const TransferChange change = transfer_change(problem_, times_, placement, unit, to->device);
         added_ns += change.added_ns - change.saved_ns;
-        placement[unit] = *to;
+        placement[unit] = to->device;
       }
       for (const UnitId unit : units) placement[unit] = device;
-      candidates.push_back({units, *to, added_ns, leaving.bytes});
+      candidates.push_back({units, added_ns, leaving.bytes});
     }
     std::sort(candidates.begin(), candidates.end());
     bool moved = false;
+    int failed = 0;
     for (const Candidate& candidate : candidates) {
       if (books.profile(device).at(moment) <= books.limit_bytes(device)) break;
-      moved |= try_move(books, candidate.units, device, moment);
+      if (failed == kMostFailed) break;
+      if (std::any_of(candidate.units.begin(), candidate.units.end(),
+                      [&](UnitId unit) { return books.placement()[unit] != device; })) {
+        continue;
+      }
+      const bool done = try_move(books, candidate.units, device, moment);
+      failed = done ? 0 : failed + 1;
+      moved |= done;
     }
     return moved;
   }
 
+  struct Target {
+    DeviceId device;
+    std::int64_t room_bytes;
+  };
+
   // The device, allowed to all, with the most room while the one with least room is alive.
-  std::optional<DeviceId> target(const Books& books, const std::vector<UnitId>& units) const {
-    std::optional<std::pair<std::int64_t, DeviceId>> best;
+  std::optional<Target> target(const Books& books, const std::vector<UnitId>& units) {
+    alive_.clear();
+    for (const UnitId unit : units) alive_.push_back(books.alive(unit));
+    std::optional<Target> best;
     for (const DeviceId device : problem_.devices()) {
       std::int64_t room = kMaxQuantity;
       bool may = true;
-      for (const UnitId unit : units) {
-        may = may && device != books.placement()[unit] && problem_.is_allowed(unit, device) &&
-              !departed_[unit][index(device)];
-        if (!may) break;
-        room = std::min(room, books.room_bytes(unit, device));
+      for (std::size_t n = 0; n < units.size() && may; ++n) {
+        may = device != books.placement()[units[n]] && problem_.is_allowed(units[n], device) &&
+              !departed_[units[n]][index(device)];
+        if (may) room = std::min(room, books.room_bytes(device, alive_[n]));
       }
-      if (may && (!best.has_value() || room > best->first)) best.emplace(room, device);
+      if (may && (!best.has_value() || room > best->room_bytes)) best = {device, room};
     }
-    if (!best.has_value()) return std::nullopt;
-    return best->second;
+    return best;
   }
 
   // Moves the units unless their target would overflow by it or nothing would be gained.
   bool try_move(Books& books, const std::vector<UnitId>& units, DeviceId from, std::size_t moment) {
-    if (std::any_of(units.begin(), units.end(),
-                    [&](UnitId unit) { return books.placement()[unit] != from; })) {
-      return false;
-    }
-    const std::optional<DeviceId> to = target(books, units);
-    if (!to.has_value()) return false;
-    const std::int64_t there = books.overflow_bytes(*to);
+    const std::optional<Target> to = target(books, units);
+    if (!to.has_value() || to->room_bytes <= 0) return false;
+    const std::int64_t there = books.overflow_bytes(to->device);
     const std::int64_t here = books.profile(from).at(moment);
-    for (const UnitId unit : units) books.move(unit, *to);
-    if (books.overflow_bytes(*to) <= there && books.profile(from).at(moment) < here) {
+    for (const UnitId unit : units) books.move(unit, to->device);
+    if (books.overflow_bytes(to->device) <= there && books.profile(from).at(moment) < here) {
       for (const UnitId unit : units) departed_[unit].set(index(from));
+      books.settle();
       return true;
     }
-    for (const UnitId unit : units) books.move(unit, from);
+    books.undo();
     return false;
   }
 
   const Problem& problem_;
   const Times& times_;
   Table<UnitId, DeviceSet> departed_;  // devices that the unit has left, or may not leave again
+  std::vector<Books::Span> alive_;     // of the units that are to go
 };
 
 // Where any timing must fit, by what that takes more; its moment is not known, the peak's may do.
