@@ -112,7 +112,7 @@ void Books::enter_everything() {
       if (root(tensor, device) == tensor) set_life({tensor, device}, life({tensor, device}));
     }
   }
-  settle();
+  forget_marks();
 }
 
 std::int64_t Books::overflow_bytes(DeviceId device) const {
@@ -287,24 +287,24 @@ void Books::move(UnitId unit, DeviceId to) {
   }
 }
 
-void Books::settle() {
+void Books::forget_marks() {
   lives_before_.clear();
   places_before_.clear();
 }
 
-void Books::undo() {
-  while (!places_before_.empty()) {
+void Books::undo(Mark mark) {
+  while (places_before_.size() > mark.places) {
     const auto [unit, device] = places_before_.back();
     places_before_.pop_back();
     put(unit, placement_[unit], -1);
     placement_[unit] = device;
     put(unit, device, +1);
   }
-  const std::vector<Before> lives = std::exchange(lives_before_, {});
-  for (auto before = lives.rbegin(); before != lives.rend(); ++before) {
-    set_life(before->place, before->span);
+  for (std::size_t n = lives_before_.size(); n-- > mark.lives;) {
+    const Before before = lives_before_[n];
+    set_life(before.place, before.span);
   }
-  settle();
+  lives_before_.resize(mark.lives);
 }
 
 Books::Span Books::alive(UnitId unit) const {

@@ -35,10 +35,14 @@ class Books {
   std::size_t moment_count() const { return moments_.size(); }
   std::int64_t time_ns(std::size_t moment) const { return moments_[moment]; }
 
-  // Moves can be undone, all of them back to the last `settle`.
   void move(UnitId unit, DeviceId to);
-  void settle();
-  void undo();
+  // Moves can be undone back to any mark that was not forgotten.
+  struct Mark {
+    std::size_t places = 0, lives = 0;
+  };
+  Mark mark() const { return {places_before_.size(), lives_before_.size()}; }
+  void undo(Mark mark);
+  void forget_marks();
   // Buffers whose lives were worked out so far, and buffers and ops gone through for `freeable`.
   std::size_t work() const { return work_; }
 
@@ -120,8 +124,8 @@ class Books {
   Table<DeviceId, Profile> profiles_;
   Table<DeviceId, std::int64_t> limit_bytes_;
   std::vector<Place> touched_;
-  std::vector<Before> lives_before_;                        // since the last `settle`
-  std::vector<std::pair<UnitId, DeviceId>> places_before_;  // the same
+  std::vector<Before> lives_before_;                        // of what moved since
+  std::vector<std::pair<UnitId, DeviceId>> places_before_;  // marks were forgotten
   mutable std::size_t work_ = 0;
 };
 

@@ -130,13 +130,13 @@ class Repair {
     if (!to.has_value() || to->room_bytes <= 0) return false;
     const std::int64_t there = books.overflow_bytes(to->device);
     const std::int64_t here = books.profile(from).at(moment);
+    const Books::Mark before = books.mark();
     for (const UnitId unit : units) books.move(unit, to->device);
     if (books.overflow_bytes(to->device) <= there && books.profile(from).at(moment) < here) {
       for (const UnitId unit : units) departed_[unit].set(index(from));
-      books.settle();
       return true;
     }
-    books.undo();
+    books.undo(before);
     return false;
   }
 
