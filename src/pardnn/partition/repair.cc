@@ -17,6 +17,7 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
+constexpr int kRoundsToJudge = 6;              // before it may be given up
 constexpr int kMostFailed = 64;                // candidates of one moment in a row
 constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
 constexpr std::size_t kFewestRounds = 4;       // however large the graph
@@ -172,7 +173,14 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
   most_rounds = std::min(most_rounds, static_cast<int>(std::clamp<std::size_t>(
                                           kOpsRepaired / ops, kFewestRounds, kRepairRounds)));
   int round = 0, fruitless = 0;
-  while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
+  const std::int64_t first_bytes = score->overflow_bytes;
+  // At this pace the rounds that are left would not take away half of it.
+  const auto is_hopeless = [&] {
+    const Wide gained = first_bytes - score->overflow_bytes;
+    return round >= kRoundsToJudge &&
+           2 * gained * (most_rounds - round) < Wide{score->overflow_bytes} * round;
+  };
+  while (!is_hopeless() && round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
     const Timeline* timeline = best.trial().schedule(proposal);
     Proposal changed = proposal;
     if (by_order) {
