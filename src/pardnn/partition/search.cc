@@ -11,6 +11,7 @@
 #include "pardnn/partition/blind_moves.h"
 #include "pardnn/partition/head_room.h"
 #include "pardnn/partition/moves.h"
+#include "pardnn/partition/repair.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
 
@@ -25,6 +26,7 @@ constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
 constexpr std::size_t kWorkOfFew = 1000;       // the same, where that is little in all
 constexpr std::size_t kLittleWork = 100'000;
+constexpr int kRoundsToMend = 6;  // of a step that was found and does not fit
 constexpr std::size_t kOpsTried = 100'000;  // of one step of blind moves, over all tries
 constexpr std::size_t kMostTries = 500;     // the same, for small graphs
 constexpr std::size_t kLeastTries = 50;     // fewer are not worth a step
@@ -128,6 +130,7 @@ class Lane {
     const bool changed = windows_.pass(candidate_, knobs, random_, room()) > 0;
     if (!changed) return;
     const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (mend(score)) return;
     if (score.has_value() && *score <= score_) {
       std::swap(lineup_, candidate_);
       room_.reset();
@@ -138,12 +141,25 @@ class Lane {
     }
   }
 
+  // Repairs the candidate where that may give a shorter step that fits; whether it did.
+  bool mend(const std::optional<Score>& score) {
+    if (!score.has_value() || score->fits() || !score_.fits()) return false;
+    if (score->step_ns >= score_.step_ns) return false;
+    Best best(problem_);
+    const Proposal broken{candidate_.placement, candidate_.order};
+    repair_memory(best, times_, "search", broken, {}, kRoundsToMend);
+    if (best.score() >= score_) return false;
+    start(best.proposal(), best.score());
+    return true;
+  }
+
   void move_ops() {
     const std::size_t ops = lineup_.order.size();
     const std::size_t work = kWorkOfMoves * ops * slice_ / kWhole;
     const std::size_t least = std::min(kWorkOfFew * ops, kLittleWork);
     if (!moves_.improve(candidate_, std::max(least, work), random_, room())) return;
     const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (mend(score)) return;
     if (!score.has_value() || *score > score_) {
       slice_ = std::max<std::size_t>(1, slice_ / 2);
       return;
