@@ -51,6 +51,11 @@ class Repair {
   }
 
  private:
+  struct Target {
+    DeviceId device;
+    std::int64_t room_bytes;
+  };
+
   // Devices that overflow, the largest first.
   std::vector<DeviceId> by_overflow(const Books& books) const {
     std::vector<DeviceId> devices;
@@ -63,15 +68,16 @@ class Repair {
     return devices;
   }
 
-  // Takes candidates of the fullest moment until that moment fits; whether anything was moved.
+  // Takes candidates of the fullest moment until that moment fits, or too many in a row would not
+  // have gone; whether anything was moved.
   bool relieve(Books& books, DeviceId device) {
     const std::size_t moment = books.profile(device).fullest();
     std::vector<Candidate> candidates;
     UnitPlacement placement = books.placement();
     for (const Books::Leaving& leaving : books.freeable(device, moment)) {
       const std::vector<UnitId>& units = leaving.units;
-      if (std::any_of(units.begin(), units.end(),
-                      [&](UnitId unit) { return departed_[unit][index(device)]; })) {
+      if (std::ranges::any_of(units,
+                              [&](UnitId unit) { return departed_[unit][index(device)]; })) {
         continue;
       }
       const std::optional<Target> to = target(books, units);
@@ -91,21 +97,14 @@ class Repair {
     for (const Candidate& candidate : candidates) {
       if (books.profile(device).at(moment) <= books.limit_bytes(device)) break;
       if (failed == kMostFailed) break;
-      if (std::any_of(candidate.units.begin(), candidate.units.end(),
-                      [&](UnitId unit) { return books.placement()[unit] != device; })) {
-        continue;
-      }
+      const auto has_left = [&](UnitId unit) { return books.placement()[unit] != device; };
+      if (std::ranges::any_of(candidate.units, has_left)) continue;
       const bool done = try_move(books, candidate.units, device, moment);
       failed = done ? 0 : failed + 1;
       moved |= done;
     }
     return moved;
   }
-
-  struct Target {
-    DeviceId device;
-    std::int64_t room_bytes;
-  };
 
   // The device, allowed to all, with the most room while the one with least room is alive.
   std::optional<Target> target(const Books& books, const std::vector<UnitId>& units) {
@@ -180,7 +179,8 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
     return round >= kRoundsToJudge &&
            2 * gained * (most_rounds - round) < Wide{score->overflow_bytes} * round;
   };
-  while (!is_hopeless() && round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
+  while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !is_hopeless() &&
+         !run.stopped()) {
     const Timeline* timeline = best.trial().schedule(proposal);
     Proposal changed = proposal;
     if (by_order) {
