@@ -65,9 +65,9 @@ void Books::note_transfers(const Timeline& timeline) {
   std::vector<std::pair<TensorId, Sent>> all;
   for (const Transfer& transfer : timeline.transfers) {
     if (!transfer.output.has_value()) continue;
-    all.emplace_back(graph.outputs(transfer.producer)[*transfer.output],
-                     Sent{transfer.to, moment_before(transfer.start_ns),
-                          moment_after(transfer.arrival_ns)});
+    all.emplace_back(
+        graph.outputs(transfer.producer)[*transfer.output],
+        Sent{transfer.to, moment_before(transfer.start_ns), moment_after(transfer.arrival_ns)});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second.to) < std::pair(b.first, b.second.to);

@@ -119,7 +119,7 @@ class Books {
   // The input whose buffer the output lives in, where it has none of its own.
   Table<TensorId, std::optional<std::uint32_t>> shared_input_;
   Table<OpId, char> shares_;  // some output of it does
-  std::vector<Span> lives_;  // tensors x devices; of first tensors
+  std::vector<Span> lives_;   // tensors x devices; of first tensors
   std::unordered_map<std::uint64_t, std::uint32_t> every_readers_;  // by origin and device
   Table<DeviceId, Profile> profiles_;
   Table<DeviceId, std::int64_t> limit_bytes_;

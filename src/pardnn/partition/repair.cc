@@ -19,6 +19,7 @@ __extension__ using Wide = __int128;
 constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
 constexpr int kRoundsToJudge = 6;              // before it may be given up
 constexpr int kMostFailed = 64;                // candidates of one moment in a row
+constexpr std::size_t kWorkOfBatch = 20;       // of the books, per op
 constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
 constexpr std::size_t kFewestRounds = 4;       // however large the graph
 
@@ -40,11 +41,16 @@ class Repair {
     departed_.assign(problem.units().size(), DeviceSet());
   }
 
-  // Makes the moves of one batch in `books`; false when nothing can leave.
+  // Makes the moves of one batch in `books`, until so much work is done; false when nothing can
+  // leave.
   bool batch(Books& books) {
+    const std::size_t most_work = books.work() + kWorkOfBatch * problem_.graph().ops().size();
     for (const DeviceId device : by_overflow(books)) {
       bool moved = false;
-      while (books.overflow_bytes(device) > 0 && relieve(books, device)) moved = true;
+      while (books.overflow_bytes(device) > 0 && books.work() < most_work &&
+             relieve(books, device)) {
+        moved = true;
+      }
       if (moved) return true;
     }
     return false;
@@ -76,15 +82,15 @@ class Repair {
     UnitPlacement placement = books.placement();
     for (const Books::Leaving& leaving : books.freeable(device, moment)) {
       const std::vector<UnitId>& units = leaving.units;
-      if (std::ranges::any_of(units,
-                              [&](UnitId unit) { return departed_[unit][index(device)]; })) {
+      if (std::ranges::any_of(units, [&](UnitId unit) { return departed_[unit][index(device)]; })) {
         continue;
       }
       const std::optional<Target> to = target(books, units);
       if (!to.has_value() || to->room_bytes <= 0) continue;
       std::int64_t added_ns = 0;
       for (const UnitId unit : units) {
-        const TransferChange change = transfer_change(problem_, times_, placement, unit, to->device);
+        const TransferChange change =
+            transfer_change(problem_, times_, placement, unit, to->device);
         added_ns += change.added_ns - change.saved_ns;
         placement[unit] = to->device;
       }

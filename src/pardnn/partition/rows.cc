@@ -87,8 +87,8 @@ struct Proposed {
   bool overflows() const { return row->repaired && score.has_value() && !score->fits(); }
 };
 
-// Those with the shortest steps first. Repair seldom makes a step shorter, so a row of a large graph
-// is left as it is when its step is longer by a tenth than a plan that fits.
+// Those with the shortest steps first. Repair seldom makes a step shorter, so a row of a large
+// graph is left as it is when its step is longer by a tenth than a plan that fits.
 void repair_rows(Best& best, const Times& times, const std::vector<Proposed>& proposed,
                  const Run& run) {
   std::vector<const Proposed*> rows;

@@ -26,7 +26,7 @@ constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
 constexpr std::size_t kWorkOfFew = 1000;       // the same, where that is little in all
 constexpr std::size_t kLittleWork = 100'000;
-constexpr int kRoundsToMend = 6;  // of a step that was found and does not fit
+constexpr int kRoundsToMend = 6;            // of a step that was found and does not fit
 constexpr std::size_t kOpsTried = 100'000;  // of one step of blind moves, over all tries
 constexpr std::size_t kMostTries = 500;     // the same, for small graphs
 constexpr std::size_t kLeastTries = 50;     // fewer are not worth a step
@@ -224,7 +224,8 @@ std::int64_t search(Best& best, std::int64_t bound_ns, const Run& run) {
                         memory_is_plenty(problem);
   std::vector<std::unique_ptr<Lane>> lanes;
   for (std::size_t n = 0; n < kLanes; ++n) {
-    lanes.push_back(std::make_unique<Lane>(problem, times, arcs, is_exact, run.seed * kLanes + n + 1));
+    lanes.push_back(
+        std::make_unique<Lane>(problem, times, arcs, is_exact, run.seed * kLanes + n + 1));
     lanes.back()->start(best.proposal(), best.score());
   }
   std::int64_t step = 0, idle = 0;

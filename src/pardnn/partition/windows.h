@@ -39,10 +39,10 @@ class Windows {
   Walk& walk() { return walk_; }
   // How many windows a pass with these knobs has.
   std::size_t count(const Knobs& knobs) const;
-  // Tries every window once, and moves units only where there is room, in the direction of the walk. Answers how many were kept. The lineup
-  // must be timed; it comes back timed and in the order of starts.
-  std::size_t pass(Lineup& lineup, const Knobs& knobs, Random& random,
-                   HeadRoom* room = nullptr);
+  // Tries every window once, in the direction of the walk, and moves units only where there is
+  // room. Answers how many were kept. The lineup must be timed; it comes back timed and in the
+  // order of starts.
+  std::size_t pass(Lineup& lineup, const Knobs& knobs, Random& random, HeadRoom* room = nullptr);
 
  private:
   struct Outcome {
