@@ -17,8 +17,8 @@ import pardnn
 from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
-from pardnn.torch.script.record import Seen
 from pardnn.torch.script.ranks import Tables
+from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
 
 _LOG = logging.getLogger(__name__)
@@ -166,4 +166,3 @@ def _plan_of(step: StepGraph, machine: Any, options: RunOptions) -> Any:
     if path is not None and plan.fits:
         plan.write(str(path))
     return plan
-
