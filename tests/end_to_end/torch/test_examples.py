@@ -66,7 +66,7 @@ def test_the_planners_placement_changes_no_bit(name: str, tmp_path: pathlib.Path
     expected = ordinary(script, tmp_path / "plain")
     output, summary = placed(script, tmp_path / "placed")
     assert output == expected
-    assert summary["devices"] == 3
+    assert summary["devices"] == ["rank 0", "rank 1", "rank 2"]
 
 
 def test_scripts_mention_no_pardnn() -> None:
