@@ -25,7 +25,7 @@ on; 1 also means that the model does not fit, 2 that an option, a file or the en
 """
 _DEFAULT_DEVICES = 2
 _INTERRUPTED = 128 + int(signal.SIGINT)
-_SUPPORTED = ("tensorflow",)
+_SUPPORTED = ("tensorflow", "torch")
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{options.script} uses {framework}; this version trains with "
                 + " and ".join(_SUPPORTED)
             )
+        if framework == "torch":
+            from pardnn.torch.script import session as torch_session
+
+            return torch_session.run(options)
         from pardnn.tensorflow import session
 
         return session.run(options)
@@ -162,7 +166,7 @@ def _parser() -> _Parser:
     add("--save-plan", metavar="P", help="write the plan of the training step")
     add("--json-out", metavar="F", help="write a summary of the run as JSON")
     add("--algorithm", default="auto", metavar="A", help="a planner by name (auto)")
-    add("--framework", choices=sorted({*_SUPPORTED, "torch", "mxnet", "jax"}), help="if in doubt")
+    add("--framework", choices=sorted({*_SUPPORTED, "mxnet", "jax"}), help="if in doubt")
     add("--margin", type=int, default=30, metavar="N", help="per mille of memory left free (30)")
     add("--threads", type=int, default=1, metavar="N", help="per process; above 1, sums vary (1)")
     add(

@@ -74,10 +74,16 @@ class Fitter {
       if (orders_left_ == 0) break;
       --orders_left_;
       offer(list_order(problem_, times_, placement, *priority, take));
+      if (leanest.has_value() && is_beaten(leanest->score)) break;
     }
     if (!leanest.has_value()) return nullptr;
     starts_.push_back(std::move(*leanest));
     return &starts_.back();
+  }
+
+  // Whether something that fits is shorter already: with less memory a step only becomes longer.
+  bool is_beaten(const Score& score) const {
+    return best_.score().fits() && score.step_ns >= best_.score().step_ns;
   }
 
   // As it is; answers its score.
@@ -97,7 +103,7 @@ class Fitter {
       const std::size_t all = best_.score().fits() ? kOpsRepaired : kOpsRepairedAtMost;
       if (run_.stopped() || rounds * ops >= all) return;
       if (start.score.fits()) continue;
-      if (best_.score().fits() && start.score.step_ns >= best_.score().step_ns) continue;
+      if (is_beaten(start.score)) continue;
       const Repaired repaired =
           repair_memory(best_, times_, start.who, std::move(start.proposal), run_);
       rounds += static_cast<std::size_t>(repaired.rounds);
@@ -133,7 +139,7 @@ void add_folds(Best& best, const Times& times, Fitter& fitter) {
     for (int cut = 0; cut < kCuts; ++cut) {
       const Start* start = fitter.add(
           "fold", cut_into_pieces(problem, fold.units, fold.weights, time, bytes, shares));
-      if (start == nullptr || start->score.fits()) break;
+      if (start == nullptr || start->score.fits() || fitter.is_beaten(start->score)) break;
       best.trial().schedule(start->proposal);
       const Table<DeviceId, Peak> peaks = best.trial().peaks();
       std::int64_t all = 0;
@@ -156,7 +162,7 @@ void add_live_lists(Best& best, Fitter& fitter, const Times& times,
     --lists_left;
     const Proposal proposal = list_by_live_bytes(problem, times, priority, options);
     const std::optional<Score> score = fitter.add("live", proposal);
-    if (!score.has_value() || score->fits()) return;
+    if (!score.has_value() || score->fits() || fitter.is_beaten(*score)) return;
     best.trial().schedule(proposal);
     const Table<DeviceId, Peak> peaks = best.trial().peaks();
     for (const DeviceId device : problem.devices()) {

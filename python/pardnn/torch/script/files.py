@@ -1,0 +1,137 @@
+"""Files are written once, by rank 0; the other ranks only do as if.
+
+A rank that reads a file the run has written waits for rank 0, so that it is there. Names of
+temporary files are the same on all ranks.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+_WRITING = frozenset("wax+")
+# What changes folders, by module: the other ranks skip these.
+_CHANGES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (os, ("mkdir", "makedirs", "remove", "unlink", "rmdir", "rename", "replace", "symlink")),
+    (os, ("removedirs", "truncate", "utime", "chmod")),
+    (shutil, ("rmtree", "move", "copy", "copy2", "copyfile", "copytree")),
+)
+_LISTS = ("listdir", "scandir")
+Agree = Callable[[Callable[[], Any]], Any]
+
+
+class Files:
+    """The files of one rank. ``agree(ask)``: what ``ask`` gives on rank 0, on every rank."""
+
+    def __init__(self, rank: int, agree: Agree, seed: int) -> None:
+        self._rank = rank
+        self._agree = agree
+        self._written: set[str] = set()
+        self._open = builtins.open
+        self._os_open = os.open
+        self._stat = os.stat
+        self._seed = seed
+        self._changing = 0
+
+    def install(self) -> None:
+        """From now on the script's files are treated so."""
+        builtins.open = io.open = self.open
+        os.open = self.os_open
+        os.stat = self.stat
+        names = tempfile._RandomNameSequence()  # type: ignore[attr-defined]
+        names._rng = random.Random(self._seed)
+        names._rng_pid = os.getpid()
+        tempfile._name_sequence = names  # type: ignore[attr-defined]
+        for module, changes in _CHANGES:
+            for name in changes:
+                setattr(module, name, self._change(getattr(module, name)))
+        for name in _LISTS:
+            setattr(os, name, self._list(getattr(os, name)))
+        os.register_at_fork(after_in_child=self._alone)
+
+    def open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        """``open`` of the script."""
+        if not isinstance(file, (str, bytes, os.PathLike)) or _is_device(file):
+            return self._open(file, mode, *args, **kwargs)
+        if _WRITING & set(mode):
+            self._written.add(_absolute(file))
+            if self._rank:
+                kwargs.pop("opener", None)
+                return self._open(os.devnull, mode.replace("x", "w"), *args, **kwargs)
+        elif _absolute(file) in self._written:
+            self._agree(lambda: None)
+        return self._open(file, mode, *args, **kwargs)
+
+    def os_open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        """``os.open`` of the script, which temporary files use, too."""
+        if flags & (os.O_WRONLY | os.O_RDWR) and not _is_device(path):
+            self._written.add(_absolute(path))
+            if self._rank:
+                return self._os_open(os.devnull, os.O_RDWR)
+        return self._os_open(path, flags, *args, **kwargs)
+
+    def stat(self, path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+        """``os.stat`` of the script: of what the run has written, that which rank 0 finds."""
+        if self._changing or isinstance(path, int) or _absolute(path) not in self._written:
+            return self._stat(path, *args, **kwargs)
+
+        def ask() -> Any:
+            try:
+                return tuple(self._stat(path, *args, **kwargs))
+            except OSError as error:
+                return error
+
+        found = self._agree(ask)
+        if isinstance(found, OSError):
+            raise found
+        return os.stat_result(found)
+
+    def _change(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A change of folders, which rank 0 makes; all hear of its error."""
+
+        @functools.wraps(original)
+        def change(*args: Any, **kwargs: Any) -> Any:
+            for path in args:
+                if isinstance(path, (str, bytes, os.PathLike)):
+                    self._written.add(_absolute(path))
+            if self._rank:
+                return None
+            self._changing += 1  # what it looks at is no concern of the others
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._changing -= 1
+
+        return change
+
+    def _list(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A look into a folder, which waits for rank 0 if the run has written there."""
+
+        @functools.wraps(original)
+        def look(path: Any = ".", *args: Any) -> Any:
+            if not self._changing and not isinstance(path, int):
+                folder = _absolute(path)
+                if any(os.path.dirname(w) == folder for w in self._written):  # noqa: PTH120
+                    self._agree(lambda: None)
+            return original(path, *args)
+
+        return look
+
+    def _alone(self) -> None:
+        """A process that the script started has no part in what ranks agree on."""
+        self._agree = lambda ask: ask()
+
+
+def _absolute(path: Any) -> str:
+    return os.path.abspath(os.fsdecode(os.fspath(path)))  # noqa: PTH100  must not ask for a stat
+
+
+def _is_device(path: Any) -> bool:
+    return _absolute(path).startswith("/dev/")

@@ -1,0 +1,204 @@
+"""The dispatch mode that every op of the script passes through, and the rules of where it runs.
+
+- What writes runs where the tensor it writes lives.
+- In backward: where the op of the forward pass ran.
+- Else where the plan says, if it knows the op.
+- Else where the parameter lives, else where the largest input does.
+
+Every rank follows the same rules on the same facts, so all agree on where an op runs.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from pardnn.torch.script import compat
+from pardnn.torch.script.calls import Calls, Key
+from pardnn.torch.script.facts import Facts, facts_of
+from pardnn.torch.script.hollow import home_of
+
+# Numbers of backward nodes are kept for so many ops; a graph that is older follows its inputs.
+_REMEMBERED = 1 << 20
+
+
+class Placing(compat.TorchDispatchMode):
+    """Decides for every op where it runs; subclasses say what that means.
+
+    ``chooser(count)``, if given, decides for every op that is free to go anywhere instead of the
+    plan and the inputs: what a test needs.
+    """
+
+    def __init__(self, calls: Calls, chooser: Callable[[int], int] | None = None) -> None:
+        super().__init__()
+        self.calls = calls
+        self.ops = 0
+        self._chooser = chooser
+        self._of_node: dict[int, int] = {}
+
+    @abc.abstractmethod
+    def compute(self, call: Call) -> Any:
+        """Runs one op that has to do with tensors that have a home."""
+
+    @abc.abstractmethod
+    def planned(self, key: Key) -> int | None:
+        """Where the plan has this op."""
+
+    def replicated(self, call: Call) -> Any:
+        """Runs one op on tensors without a home, which every rank does."""
+        return call.func(*call.args, **call.kwargs)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        facts = facts_of(func)
+        if facts.composite and torch.is_inference_mode_enabled():
+            # They arrive whole there, and some that are called views read.
+            with self:
+                return func.decompose(*args, **kwargs)
+        if facts.view:
+            return func(*args, **kwargs)
+        call = Call(func, facts, args, kwargs)
+        if not any(call.homes):
+            return self.replicated(call)
+        return self._placed(call)
+
+    def _placed(self, call: Call) -> Any:
+        if call.facts.by_list:
+            owners = {None if home is None else home.owner for home in call.homes}
+            if len(owners) > 1 and call.length() > 1:
+                return _joined([self._again(part) for part in call.one_by_one()])
+        self.ops += 1
+        call.where = self.choose(call)
+        return self.compute(call)
+
+    def _again(self, call: Call) -> Any:
+        return self._placed(call) if any(call.homes) else self.replicated(call)
+
+    def choose(self, call: Call) -> int:
+        """Where the op runs."""
+        for tensor in call.written:
+            home = home_of(tensor)
+            if home is not None:
+                return self._noted(call, home.owner)
+        node = compat.current_node()
+        if self._chooser is not None and not call.facts.gives_value:
+            return self._chooser(self.ops)
+        if node is not None and not self.calls.recomputes():
+            where = self._of_node.get(node._sequence_nr())
+            if where is None:
+                where = _largest(call)
+        else:
+            call.key = self.calls.key(
+                call.facts.name,
+                tuple(home.parameter for home in call.homes if home is not None),
+            )
+            planned = None if call.key is None else self.planned(call.key)
+            where = _largest(call) if planned is None else planned
+        return self._noted(call, where)
+
+    def _noted(self, call: Call, where: int) -> int:
+        """Remembers where backward of this op has to run."""
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors):
+            known = self._of_node
+            # The node was made just before; several ops of one node go where the first went.
+            known.setdefault(compat.next_sequence_number() - 1, where)
+            if len(known) > 2 * _REMEMBERED:
+                for number in sorted(known)[:_REMEMBERED]:
+                    del known[number]
+        return where
+
+
+class Call:
+    """One call of an op: its tensors, their homes, which are written, and where it runs."""
+
+    __slots__ = ("args", "facts", "func", "homes", "key", "kwargs", "tensors", "where", "written")
+
+    def __init__(self, func: Any, facts: Facts, args: Any, kwargs: dict[str, Any]) -> None:
+        self.func = func
+        self.facts = facts
+        self.args = args
+        self.kwargs = kwargs
+        self.tensors: list[torch.Tensor] = []
+        _collect(args, self.tensors)
+        if kwargs:
+            _collect(kwargs.values(), self.tensors)
+        self.homes = [home_of(tensor) for tensor in self.tensors]
+        self.written = facts.written_tensors(args, kwargs) if facts.written else []
+        self.where = -1
+        self.key: Key | None = None
+
+    def length(self) -> int:
+        """How many tensors its first list of tensors has, 1 without one."""
+        lists = [a for a in self.args if isinstance(a, (list, tuple)) and _holds_tensors(a)]
+        return len(lists[0]) if lists else 1
+
+    def one_by_one(self) -> Iterator[Call]:
+        """The same for each position of its lists; what one changes, the next one finds."""
+        count = self.length()
+
+        def at(argument: Any, position: int) -> Any:
+            if isinstance(argument, (list, tuple)) and len(argument) == count:
+                return [argument[position]]
+            return argument
+
+        for n in range(count):
+            args = tuple(at(a, n) for a in self.args)
+            kwargs = {name: at(a, n) for name, a in self.kwargs.items()}
+            yield Call(self.func, self.facts, args, kwargs)
+
+    def run(self, given: dict[int, torch.Tensor]) -> Any:
+        """Runs the op with other tensors in the place of some, by ``id``."""
+        if not given:
+            return self.func(*self.args, **self.kwargs)
+        kwargs = {name: _replaced(value, given) for name, value in self.kwargs.items()}
+        return self.func(*_replaced(self.args, given), **kwargs)
+
+    def written_result(self) -> Any:
+        """What an op that only writes returns: what it wrote."""
+        if self.facts.returns == 0:
+            return None
+        if self.facts.returns_list:
+            return self.written
+        return self.written[0] if self.facts.returns == 1 else tuple(self.written)
+
+
+def _largest(call: Call) -> int:
+    """Where the largest parameter among the inputs lives, else the largest input."""
+    best: tuple[bool, int, int] | None = None
+    where = 0
+    for position, (tensor, home) in enumerate(zip(call.tensors, call.homes, strict=True)):
+        if home is None:
+            continue
+        rank = (home.parameter is not None, tensor.numel(), -position)
+        if best is None or rank > best:
+            best, where = rank, home.owner
+    return where
+
+
+def _collect(values: Any, found: list[torch.Tensor]) -> None:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif type(value) in (list, tuple):
+            _collect(value, found)
+
+
+def _holds_tensors(values: Sequence[Any]) -> bool:
+    return bool(values) and isinstance(values[0], torch.Tensor)
+
+
+def _replaced(value: Any, given: dict[int, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return given.get(id(value), value)
+    if type(value) in (list, tuple) and value:
+        return type(value)(_replaced(one, given) for one in value)
+    return value
+
+
+def _joined(results: list[Any]) -> Any:
+    return None if results[0] is None else [result[0] for result in results]

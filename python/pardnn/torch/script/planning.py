@@ -1,0 +1,168 @@
+"""From a script to a plan: a look ahead, its graph, the planner, the check."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import secrets
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import pardnn
+from pardnn import cache
+from pardnn.errors import Refusal, UsageError
+from pardnn.launch import RunOptions
+from pardnn.torch.script.ranks import Tables
+from pardnn.torch.script.record import Seen
+from pardnn.torch.script.step_graph import StepGraph
+
+_LOG = logging.getLogger(__name__)
+# Streams of this machine, between two processes that share its cores.
+_BANDWIDTH = 1_500_000_000
+_OVERHEAD_NS = 30_000
+_LATENCY_NS = 30_000
+_GRAIN_BYTES = 64
+_BUDGET_S = 10.0
+
+
+class DoesNotFit(Refusal):
+    """No plan keeps every rank within its limit; the message says what is missing where."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What ranks begin with, and what was promised.
+
+    ``plan``, ``seen``: None where the script did nothing that could be planned. ``limits``: bytes
+    of each rank, None without a limit. ``variable_bytes``: of each rank.
+    """
+
+    tables: Tables
+    limits: tuple[int | None, ...]
+    plan: Any = None
+    graph: Any = None
+    seen: Seen | None = None
+    one_device_ns: int | None = None
+    variable_bytes: list[int] = field(default_factory=list)
+
+
+def prepare(options: RunOptions) -> Prepared:
+    """Looks at the script and plans it. Raises Refusal."""
+    if options.devices == 1 or os.environ.get("PARDNN_RANDOM_PLACEMENT") is not None:
+        return Prepared(Tables(), options.memory)
+    seen = _look(options)
+    if seen is None or seen.end <= seen.begin or seen.parameters == 0:
+        return Prepared(Tables(), options.memory)
+    step = StepGraph(seen)
+    machine = _machine(options)
+    plan = _plan_of(step, machine, options)
+    if not plan.fits:
+        raise DoesNotFit(f"the training step does not fit: {plan.why}")
+    problems = pardnn.check(step.graph, plan)
+    if problems:
+        raise AssertionError(f"the checker does not confirm the plan: {problems[0]}")
+    if options.save_plan is not None:
+        plan.write(str(options.save_plan))
+    devices = {name: number for number, name in enumerate(machine.device_names)}
+    held = [0] * options.devices
+    placed = plan.device_of
+    for key, nbytes in step.variable_sizes().items():
+        held[devices[placed[key]]] += nbytes
+    one = pardnn.plan(step.graph, machine, algorithm="one-device", sequence="given")
+    return Prepared(
+        step.tables(plan, devices),
+        options.memory,
+        plan,
+        step.graph,
+        seen,
+        one.step_ns,
+        held,
+    )
+
+
+def _look(options: RunOptions) -> Seen | None:
+    """What the script does in a step; None, and a line, if it ended in an error of its own."""
+    from pardnn.torch.script import scout
+
+    with tempfile.TemporaryDirectory(prefix="pardnn-") as folder:
+        reading, writing = os.pipe()
+        process = os.fork()
+        if process == 0:
+            os.close(reading)
+            scout.look(options, writing, Path(folder), secrets.randbits(62))
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            data = pipe.read()
+        _, status = os.waitpid(process, 0)
+        log = Path(folder, "ahead.log")
+        words = log.read_text(errors="replace") if log.exists() else ""
+    if not data:
+        code = os.waitstatus_to_exitcode(status)
+        _LOG.warning(
+            "the script could not be looked at in advance (its process ended with status %d): ops "
+            "follow parameters, which go round%s",
+            code,
+            "".join(f"\n    {line}" for line in words.splitlines()[-6:]),
+        )
+        return None
+    found: Any = pickle.loads(data)
+    if isinstance(found, Seen):
+        return found
+    kind, text = found if found is not None else ("failed", "it ran no step")
+    if kind == "refused":
+        raise Refusal(text)
+    _LOG.warning(
+        "the script could not be looked at in advance (%s): ops follow parameters, which go round",
+        text,
+    )
+    return None
+
+
+def _machine(options: RunOptions) -> Any:
+    if options.machine is not None:
+        return pardnn.Machine.read(str(options.machine))
+    everything = psutil.virtual_memory().total
+    return pardnn.Machine.uniform(
+        devices=options.devices,
+        memory=[everything if limit is None else limit for limit in options.memory],
+        kind="cpu",
+        bandwidth=_BANDWIDTH,
+        overhead=_OVERHEAD_NS,
+        latency=_LATENCY_NS,
+        granularity=_GRAIN_BYTES,
+    )
+
+
+def _plan_of(step: StepGraph, machine: Any, options: RunOptions) -> Any:
+    """The plan given by --plan, or remembered from an earlier run, or made now."""
+    if options.plan is not None:
+        try:
+            return pardnn.Plan.read(str(options.plan), step.graph)
+        except pardnn.Error as error:
+            raise UsageError(f"--plan {options.plan}: {error}") from None
+    folder = cache.folder("plans")
+    parts = [pardnn.__version__, step.graph.hash, machine.text(), options.algorithm]
+    key = cache.key(*parts, str(options.margin), "given")
+    path = None if folder is None else folder / f"{key}.json"
+    if path is not None and path.is_file():
+        try:
+            return pardnn.Plan.read(str(path), step.graph)
+        except pardnn.Error as error:
+            _LOG.info("a remembered plan is not used: %s", error)
+    plan = pardnn.plan(
+        step.graph,
+        machine,
+        algorithm=options.algorithm,
+        margin=options.margin,
+        sequence="given",
+        guarantee="any-timing" if any(options.memory) else None,
+        budget=_BUDGET_S,
+    )
+    if path is not None and plan.fits:
+        plan.write(str(path))
+    return plan

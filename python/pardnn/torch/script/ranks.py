@@ -1,0 +1,287 @@
+"""The mode of a rank: an op runs here, or its results are hollow here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from pardnn.torch.script import draws, limits, refusals, results
+from pardnn.torch.script.calls import Calls, Key
+from pardnn.torch.script.hollow import Home, hollow_like, home_of, image_of, settle, view_in
+from pardnn.torch.script.links import Desync, Incoming, Links
+from pardnn.torch.script.mode import Call, Placing
+
+# Results whose values C++ reads where no mode sees it: every rank gets them.
+_READ_UNSEEN = {"_pack_padded_sequence": 1}
+# Memory is looked at after ops on at least so many elements.
+_SAMPLED = 1 << 14
+# A view of at least this part of a storage brings all of it.
+_PARTS = 4
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What ranks know of the plan.
+
+    ``parameters``: rank by number of creation; others go round. ``ops``: rank by key. ``readers``:
+    for a key, how often each rank reads the result (by its number) in a step.
+    """
+
+    parameters: Mapping[int, int] = field(default_factory=dict)
+    ops: Mapping[Key, int] = field(default_factory=dict)
+    readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
+
+
+class Copy:
+    """What a rank received, or will have received, of a storage: all of it, or one view.
+
+    On other ranks it only says that the rank has it.
+    """
+
+    __slots__ = ("message", "whole")
+
+    def __init__(self, message: Incoming | None) -> None:
+        self.message = message
+        self.whole = False
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The values of a tensor, once they are there."""
+        assert self.message is not None
+        received: torch.Tensor = self.message.wait()
+        return view_in(received.untyped_storage(), tensor) if self.whole else received
+
+
+class RankMode(Placing):
+    """The mode of one rank of several. ``tables``: the plan."""
+
+    def __init__(
+        self,
+        links: Links,
+        ranks: int,
+        tables: Tables,
+        calls: Calls,
+        memory: limits.Memory,
+        chooser: Callable[[int], int] | None = None,
+    ) -> None:
+        super().__init__(calls, chooser)
+        self.links = links
+        self.rank = links.rank
+        self.ranks = ranks
+        self.parameters = 0
+        self.memory = memory
+        self._tables = tables
+        self._results: dict[Any, Any] = {}
+
+    def planned(self, key: Key) -> int | None:
+        """The rank that the plan names for an op; None where it does not know it."""
+        return self._tables.ops.get(key)
+
+    def adopt(self, data: torch.Tensor, moves: bool = False) -> torch.Tensor:
+        """A parameter's tensor, at home where the plan has it.
+
+        ``moves``: nobody else holds ``data``, so it need not stay where it was computed.
+        """
+        self.memory.begin()
+        home = home_of(data)
+        if home is not None and home.parameter is not None:
+            return data  # it shares another parameter's memory
+        number = self.parameters
+        self.parameters += 1
+        where = self._tables.parameters.get(number, number % self.ranks)
+        if self._chooser is not None:
+            where = self._chooser(-number)
+        if home is not None and (home.owner == where or not moves):
+            home.parameter = number
+            return data
+        new = Home(where, number)
+        if home is None:
+            # Whoever else holds the tensor has to find it where the parameter is.
+            settle(data, new)
+            return data if where == self.rank else hollow_like(data, new)
+        self.links.note(-1, data.shape)
+        if self.rank == home.owner:
+            self.links.send(data, where)
+        if self.rank != where:
+            return hollow_like(data, new)
+        received: torch.Tensor = self.links.expect(data, home.owner).wait()
+        settle(received, new)
+        return received
+
+    def fetch(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor's values, on every rank."""
+        home = home_of(tensor)
+        assert home is not None
+        self.links.note(-2, tensor.shape)
+        if self.rank != home.owner:
+            received: torch.Tensor = self.links.expect(tensor, home.owner).wait()
+            return received
+        for other in range(self.ranks):
+            if other != self.rank:
+                self.links.send(tensor, other)
+        return tensor.detach()
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The tensor's values on rank 0, None on the others."""
+        home = home_of(tensor)
+        assert home is not None
+        self.links.note(-3, tensor.shape)
+        if home.owner == 0:
+            return tensor if self.rank == 0 else None
+        if self.rank == home.owner:
+            self.links.send(tensor, 0)
+        if self.rank:
+            return None
+        received: torch.Tensor = self.links.expect(tensor, home.owner).wait()
+        return received
+
+    def agree(self, ask: Callable[[], Any]) -> Any:
+        """What ``ask`` gives on rank 0, on every rank."""
+        self.links.note(-4, None)
+        return self.links.broadcast(ask() if self.rank == 0 else None, 0)
+
+    def compute(self, call: Call) -> Any:
+        """What the call answers: real where it runs, hollow elsewhere."""
+        refusals.check_transforms()
+        self.links.note(call.facts.number, call.tensors[0].shape)
+        here = call.where == self.rank
+        given = self._gather(call, here)
+        if call.facts.gives_value:
+            value = call.run(given) if here else None
+            return self.links.broadcast(value, call.where)
+        for tensor in call.written:
+            home = home_of(tensor)
+            if home is not None:
+                home.copies = None  # they are old now
+        out = None
+        if here:
+            out = self._run(call, given)
+        elif call.facts.draws:
+            draws.repeat(call)
+        if call.facts.name in draws.COUNTED_BY_VALUES:
+            draws.follow(self.links.broadcast(draws.state() if here else None, call.where))
+        if call.written:
+            self._bring_home(call, given, here)
+        if call.facts.gives_written:
+            return call.written_result()
+        return self._results_of(call, out, here)
+
+    def _run(self, call: Call, given: dict[int, torch.Tensor]) -> Any:
+        try:
+            out = call.run(given)
+        except (RuntimeError, MemoryError) as error:
+            if not limits.is_refusal(error):
+                raise
+            limits.give_back()
+            if call.written or call.facts.draws:  # it may have begun
+                raise
+            out = call.run(given)
+        if call.tensors[0].numel() >= _SAMPLED:
+            self.memory.sample()
+        return out
+
+    def _gather(self, call: Call, here: bool) -> dict[int, torch.Tensor]:
+        """Brings every input to where the op runs; there, what to take instead of hollow ones."""
+        where = call.where
+        copies: list[tuple[torch.Tensor, Copy]] = []
+        for tensor, home in zip(call.tensors, call.homes, strict=True):
+            if home is not None and home.owner != where:
+                copy = self._bring(tensor, home, where)
+                if here:
+                    copies.append((tensor, copy))
+        return {id(tensor): copy.of(tensor) for tensor, copy in copies}
+
+    def _bring(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
+        """Sends a tensor to a rank that has no copy of it; there, the copy is the message."""
+        copies = home.copies
+        if copies is None:
+            copies = home.copies = {}
+        copy: Copy | None = copies.get(where)
+        if copy is None:
+            nbytes = tensor.untyped_storage().nbytes()
+            if tensor.numel() * tensor.dtype.itemsize * _PARTS >= nbytes:
+                copy = self._bring_whole(tensor, home, where)
+            else:
+                key = (where, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+                copy = copies.get(key)
+                if copy is None:
+                    copy = copies[key] = Copy(None)
+                    if self.rank == home.owner:
+                        self.links.send(tensor, where)
+                    elif self.rank == where:
+                        copy.message = self.links.expect(tensor, home.owner)
+        if home.uses is not None and where in home.uses:
+            home.uses[where] -= 1
+            if home.uses[where] == 0:
+                for key in [k for k in copies if k == where or type(k) is tuple and k[0] == where]:
+                    del copies[key]
+        return copy
+
+    def _bring_whole(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
+        """Sends all of the storage that a tensor lies in; its other views find it there."""
+        copy = Copy(None)
+        if self.rank == home.owner:
+            self.links.send(image_of(tensor.untyped_storage()), where)
+        elif self.rank == where:
+            copy.whole = True
+            copy.message = self.links.expect(image_of(tensor.untyped_storage()), home.owner)
+        assert home.copies is not None
+        home.copies[where] = copy
+        return copy
+
+    def _bring_home(self, call: Call, given: dict[int, torch.Tensor], here: bool) -> None:
+        """What was written has a home now, and is there."""
+        for tensor in call.written:
+            home = home_of(tensor)
+            if home is None:
+                settle(tensor, Home(call.where))
+            elif home.owner != call.where:
+                if here:
+                    self.links.send(given[id(tensor)], home.owner)
+                elif self.rank == home.owner:
+                    tensor.copy_(self.links.expect(tensor, call.where).wait())
+                home.copies = None
+
+    def _results_of(self, call: Call, out: Any, here: bool) -> Any:
+        """The results, hollow on all ranks but one, which says of what shapes they are."""
+        unseen = _READ_UNSEEN.get(call.facts.name)
+        value = None
+        if unseen is not None:
+            value = self.links.broadcast(out[unseen] if here else None, call.where)
+        own = results.describe(call, out) if here else None
+        key = results.key_of(call)
+        known = None if key is None else self._results.get(key)
+        if known is None:
+            known = self.links.broadcast(own, call.where)
+            if key is not None:
+                self._results[key] = known
+        elif here and known != own:
+            raise Desync(
+                f"{call.func} gave {own} for inputs that gave {known} before; please report it"
+            )
+        result = out if here else results.make(call, known, call.where)
+        if unseen is not None:
+            result = tuple(value if n == unseen else one for n, one in enumerate(result))
+        if here:
+            results.settle_all(call, result, unseen)
+        self._announce(call, result, here)
+        return result
+
+    def _announce(self, call: Call, result: Any, here: bool) -> None:
+        """Sends results to the ranks that the plan has readers on."""
+        readers = None if call.key is None else self._tables.readers.get(call.key)
+        if readers is None:
+            return
+        results = [result] if isinstance(result, torch.Tensor) else result
+        for number, uses in readers.items():
+            tensor = results[number]
+            home = home_of(tensor)
+            if home is None or home.owner != call.where:
+                continue
+            home.uses = dict(uses)
+            home.copies = home.copies or {}
+            for where in uses:
+                if where != call.where and where not in home.copies:
+                    self._bring_whole(tensor, home, where)
