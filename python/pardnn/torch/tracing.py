@@ -94,6 +94,7 @@ def trace(
     the user's own line, for what no graph can hold.
     """
     trained = trained_names(model, optimizer)
+    _refuse_hooks(model, optimizer)
     # A ShapeEnv, so that values which only the data decide become symbols and are found below.
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
 
@@ -249,6 +250,19 @@ def _refuse_symbols(module: torch.fx.GraphModule) -> None:
             raise Refusal(
                 f"{_place_of(node)}: what this op answers depends on values of tensors, which a "
                 "plan made before training cannot know"
+            )
+
+
+def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Hooks that run between backward and update would be left out."""
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise Refusal("the optimizer has hooks around its step(), which no worker can call")
+    for name, parameter in model.named_parameters():
+        late = getattr(parameter, "_post_accumulate_grad_hooks", None)
+        if parameter._backward_hooks or late:
+            raise Refusal(
+                f"{name} has a hook on its gradient, which no worker can call; change gradients in "
+                "the loss, or use the hooks of modules"
             )
 
 

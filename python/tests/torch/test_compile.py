@@ -191,8 +191,9 @@ def test_a_worker_that_gets_no_more_memory_is_named() -> None:
     model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(3)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     example = (torch.randn(2, 1024), torch.randn(2, 1024))
-    plan = planned(api.capture(model, nn.functional.mse_loss, optimizer, example))
-    with pytest.raises(api.WorkerError, match=r"worker \d got no more memory, of which it may"):
+    place = anywhere(1, among=1)  # all of 3 * 3 * 4.2 MB on the first of them
+    plan = place(api.capture(model, nn.functional.mse_loss, optimizer, example))
+    with pytest.raises(api.WorkerError, match=r"worker 0 got no more memory, of which it may"):
         step = api.compile(
             model, nn.functional.mse_loss, optimizer, example, devices=3, memory=18 * MB, plan=plan
         )

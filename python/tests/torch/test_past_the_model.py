@@ -141,3 +141,16 @@ def test_what_would_train_otherwise_is_refused(model: Callable[[], nn.Module], r
     y = torch.randint(0, 5, (6,))
     with pytest.raises(Refusal, match=reason):
         api.capture(made, nn.functional.cross_entropy, optimizer, (torch.randn(6, 8), y))
+
+
+def test_hooks_that_would_be_left_out_are_refused() -> None:
+    example = (torch.randn(6, 8), torch.randint(0, 5, (6,)))
+    model = bare()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = model[0].weight.register_hook(lambda gradient: gradient * 0.1)
+    with pytest.raises(Refusal, match=r"0\.weight has a hook on its gradient"):
+        api.capture(model, nn.functional.cross_entropy, optimizer, example)
+    hook.remove()
+    optimizer.register_step_pre_hook(lambda *arguments: None)
+    with pytest.raises(Refusal, match="hooks around its step"):
+        api.capture(model, nn.functional.cross_entropy, optimizer, example)
