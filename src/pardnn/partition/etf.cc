@@ -383,7 +383,7 @@ class EarliestTaskFirst {
   Table<OpId, std::uint32_t> missing_;
   Table<OpId, std::int64_t> finish_ns_;
   Table<OpId, char> placed_;
-  Table<OpId, DeviceId> device_;      // of those placed
+  Table<OpId, DeviceId> device_;       // of those placed
   Table<OpId, std::uint32_t> queues_;  // that still hold the op
   Table<UnitId, char> unit_placed_;
   Table<DeviceId, Lane> lanes_;
