@@ -22,7 +22,9 @@ def start(
     ``output``: where what it prints goes. ``variables``: of its environment, besides ours.
     """
     ours, theirs = socket.socketpair()
-    paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, **(variables or {})}
+    paths = [_PACKAGE_ROOT, *filter(None, [environment.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-m", module, str(theirs.fileno())],
@@ -30,7 +32,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, **(variables or {}), "PYTHONPATH": os.pathsep.join(paths)},
+            env=environment,
             start_new_session=True,  # Ctrl-C is its starter's to handle
         )
     return process, Connection(ours.detach())
