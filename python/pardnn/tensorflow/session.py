@@ -77,6 +77,7 @@ def _run_on(cluster: Any, options: RunOptions) -> int:
     from pardnn.tensorflow.run import Engine
 
     _ignore_late_settings()
+    _log_failing_destructors()
     variables.install(cluster, values=not options.dry_run)
     saving.install()
     engine = Engine(options, cluster)
@@ -139,6 +140,23 @@ def _ignored(message: str, said: list[bool], *arguments: Any, **keywords: Any) -
     if not said:
         said.append(True)
         complain(message)
+
+
+def _log_failing_destructors() -> None:
+    """Keeps what TensorFlow's destructors raise out of the output: they reach for the workers, and
+    where one is gone Python would print a traceback each, at moments nobody can foretell. That it
+    is gone the watch says."""
+    import tensorflow as tf
+
+    show = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, tf.errors.OpError):
+            _LOG.info("in %r: %s", unraisable.object, unraisable.exc_value)
+        else:
+            show(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def _may_be_a_loss(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_a_killed_worker_is_named_once(training: Running) -> None:
     assert message.startswith("pardnn run: worker 1 was ended by signal 9 (SIGKILL)")
     assert "Traceback" not in training.output()
     assert none_left(workers)
+
+
+def test_destructors_that_miss_a_worker_print_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tensorflow as tf
+    from pardnn.tensorflow import session
+
+    class Ends:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        def __del__(self) -> None:
+            raise self._error
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    session._log_failing_destructors()
+    Ends(tf.errors.UnavailableError(None, None, "recvmsg:Connection reset by peer"))
+    assert capsys.readouterr().err == ""
+    Ends(KeyError("of the script"))
+    assert "KeyError: 'of the script'" in capsys.readouterr().err
 
 
 def test_a_frozen_worker_is_ended_and_named_once(training: Running) -> None:
