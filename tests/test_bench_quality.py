@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import pytest
 
 import pardnn
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench" / "quality"))
+BENCH = Path(__file__).parents[1] / "bench" / "quality"
+sys.path.insert(0, str(BENCH))
 import corpus  # noqa: E402
 import fiddle  # noqa: E402
 import measure  # noqa: E402
 import report  # noqa: E402
 from settings import Setting  # noqa: E402
+from transcript import program  # noqa: E402
 
 
 def row(graph: str, step_ns: int, *, algorithm: str = "auto", fits: bool = True) -> dict[str, Any]:
@@ -130,3 +133,9 @@ def test_no_graph_for_tuning_is_held_out_too() -> None:
     assert len({graph.name for graph in graphs}) == len(graphs)
     assert {graph.part for graph in graphs} == {"tuning", "held-out"}
     assert {graph.part for graph in graphs if graph.quick} == {"tuning", "held-out"}
+
+
+def test_no_group_of_plans_is_worse_than_the_baseline() -> None:
+    command = [sys.executable, str(BENCH / "run.py"), "--check", "--program", program()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr

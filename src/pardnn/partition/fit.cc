@@ -100,7 +100,11 @@ class Fitter {
                      [](const Start& a, const Start& b) { return a.score < b.score; });
     const std::size_t ops = std::max<std::size_t>(1, problem_.graph().ops().size());
     std::size_t rounds = 0;
+    std::optional<Score> before;
     for (Start& start : starts_) {
+      const bool is_known = start.score == before;  // the same plan, got in another way
+      before = start.score;
+      if (is_known) continue;
       const std::size_t all = best_.score().fits() ? kOpsRepaired : kOpsRepairedAtMost;
       if (run_.stopped() || rounds * ops >= all) return;
       if (start.score.fits()) continue;
@@ -164,7 +168,6 @@ void add_live_lists(Best& best, Fitter& fitter, const Times& times,
     const Proposal proposal = list_by_live_bytes(problem, times, priority, options);
     const std::optional<Score> score = fitter.add("live", proposal);
     if (!score.has_value() || score->fits() || fitter.is_far_behind(*score)) return;
-    best.trial().schedule(proposal);
     const Table<DeviceId, Peak> peaks = best.trial().peaks();
     for (const DeviceId device : problem.devices()) {
       const std::int64_t limit = std::max<std::int64_t>(1, problem.limit_bytes(device));

@@ -20,7 +20,8 @@ constexpr int kMostFruitless = 8;              // rounds in a row that were take
 constexpr int kRoundsToJudge = 6;              // before it may be given up
 constexpr int kMostFailed = 64;                // candidates of one moment in a row
 constexpr std::size_t kWorkOfBatch = 20;       // of the books, per op
-constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
+constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds, once anything fits
+constexpr std::size_t kOpsRepairedAtMost = 2'400'000;  // the same, as long as nothing does
 constexpr std::size_t kFewestRounds = 4;       // however large the graph
 
 struct Candidate {
@@ -175,9 +176,11 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
   bool by_order = may_reorder;
   Table<OpId, char> tried(problem.graph().ops().size(), 0);
   const std::size_t ops = std::max<std::size_t>(1, proposal.order.size());
+  const std::size_t most_ops = best.score().fits() ? kOpsRepaired : kOpsRepairedAtMost;
   most_rounds = std::min(most_rounds, static_cast<int>(std::clamp<std::size_t>(
-                                          kOpsRepaired / ops, kFewestRounds, kRepairRounds)));
+                                          most_ops / ops, kFewestRounds, kRepairRounds)));
   int round = 0, fruitless = 0;
+  bool on_trial = true;  // the proposal was the last to be simulated
   const std::int64_t first_bytes = score->overflow_bytes;
   // At this pace the rounds that are left would not take away half of it.
   const auto is_hopeless = [&] {
@@ -187,18 +190,20 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
   };
   while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !is_hopeless() &&
          !run.stopped()) {
-    const Timeline* timeline = best.trial().schedule(proposal);
+    if (!on_trial) best.trial().schedule(proposal);
+    on_trial = true;
+    const Timeline& timeline = best.trial().timeline();
     Proposal changed = proposal;
     if (by_order) {
       std::optional<std::vector<OpId>> order =
-          make_room_by_order(problem, times, proposal.placement, *timeline,
+          make_room_by_order(problem, times, proposal.placement, timeline,
                              shortages(problem, best.trial().peaks()), tried);
       by_order = order.has_value();
       if (!by_order) continue;
       changed.order = std::move(*order);
     } else {
       const Table<DeviceId, Peak> peaks = best.trial().peaks();
-      Books books(problem, times, proposal.placement, *timeline, best.trial().lifetimes());
+      Books books(problem, times, proposal.placement, timeline, best.trial().lifetimes());
       for (const DeviceId device : problem.devices()) {
         books.set_aside(device, counted_bytes(problem, peaks[device]) - peaks[device].bytes);
       }
@@ -208,7 +213,9 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
     ++round;
     ++fruitless;
     const std::optional<Score> reached = best.offer(who, changed);
+    on_trial = false;
     if (!reached.has_value() || reached->overflow_bytes >= score->overflow_bytes) continue;
+    on_trial = true;
     fruitless = 0;
     by_order = may_reorder;
     proposal = std::move(changed);

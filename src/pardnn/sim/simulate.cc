@@ -25,7 +25,7 @@ struct Simulator::State {
 
   bool run(const Placement& placement, Sequences& sequences) {
     has_run = scheduler.run(placement, sequences);
-    has_lifetimes = false;
+    has_lifetimes = has_peaks = false;
     if (has_run) variables = placement.variables;
     return has_run;
   }
@@ -49,6 +49,7 @@ struct Simulator::State {
   Table<VariableId, DeviceId> variables;
   const bool memory_is_plenty;
   bool has_run = false, has_lifetimes = false;
+  bool has_peaks = false, has_any_timing = false;
   Timeline timeline;
   std::vector<Buffer> buffers;
   Table<DeviceId, Peak> peaks;
@@ -169,9 +170,12 @@ const std::vector<Buffer>& Simulator::lifetimes() {
 }
 
 Table<DeviceId, Peak> Simulator::peaks(bool any_timing) {
+  if (state_->has_peaks && state_->has_any_timing == any_timing) return state_->peaks;
   state_->compute_lifetimes();
   state_->peak_sweep.compute(state_->peaks);
   if (any_timing) state_->any_timing.compute(state_->peaks);
+  state_->has_peaks = true;
+  state_->has_any_timing = any_timing;
   return state_->peaks;
 }
 
