@@ -24,13 +24,25 @@ _CHANGES: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (shutil, ("rmtree", "move", "copy", "copy2", "copyfile", "copytree")),
 )
 _LISTS = ("listdir", "scandir")
+# Of these, those after which a file is not there as it was: rank 0 waits until all have come here.
+_ENDS = frozenset(
+    {"remove", "unlink", "rmdir", "rename", "replace", "removedirs", "truncate", "rmtree", "move"}
+)
 Agree = Callable[[Callable[[], Any]], Any]
 
 
 class Files:
-    """The files of one rank. ``agree(ask)``: what ``ask`` gives on rank 0, on every rank."""
+    """The files of one rank.
 
-    def __init__(self, rank: int, agree: Agree, seed: int) -> None:
+    ``agree(ask)``: what ``ask`` gives on rank 0, on every rank. ``meet``: rank 0 waits there for
+    all others. ``own``: a folder of this process alone, whose files are its own.
+    """
+
+    def __init__(
+        self, rank: int, agree: Agree, meet: Callable[[], None], seed: int, own: str
+    ) -> None:
+        self._own = own
+        self._meet = meet
         self._rank = rank
         self._agree = agree
         self._written: set[str] = set()
@@ -54,14 +66,14 @@ class Files:
                 setattr(module, name, self._change(getattr(module, name)))
         for name in _LISTS:
             setattr(os, name, self._list(getattr(os, name)))
-        os.register_at_fork(after_in_child=self._alone)
+        os.register_at_fork(after_in_child=self.alone)
 
     def open(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         """``open`` of the script."""
         if not isinstance(file, (str, bytes, os.PathLike)) or _is_device(file):
             return self._open(file, mode, *args, **kwargs)
         if _WRITING & set(mode):
-            self._written.add(_absolute(file))
+            self._before_writing(file)
             if self._rank:
                 kwargs.pop("opener", None)
                 return self._open(os.devnull, mode.replace("x", "w"), *args, **kwargs)
@@ -72,7 +84,7 @@ class Files:
     def os_open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
         """``os.open`` of the script, which temporary files use, too."""
         if flags & (os.O_WRONLY | os.O_RDWR) and not _is_device(path):
-            self._written.add(_absolute(path))
+            self._before_writing(path)
             if self._rank:
                 return self._os_open(os.devnull, os.O_RDWR)
         return self._os_open(path, flags, *args, **kwargs)
@@ -93,14 +105,23 @@ class Files:
             raise found
         return os.stat_result(found)
 
+    def _before_writing(self, file: Any) -> None:
+        path = _absolute(file)
+        if path in self._written and not self._changing:
+            self._meet()  # somebody may still be reading what was there
+        self._written.add(path)
+
     def _change(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A change of folders, which rank 0 makes; all hear of its error."""
 
         @functools.wraps(original)
         def change(*args: Any, **kwargs: Any) -> Any:
-            for path in args:
-                if isinstance(path, (str, bytes, os.PathLike)):
-                    self._written.add(_absolute(path))
+            paths = [_absolute(a) for a in args if isinstance(a, (str, bytes, os.PathLike))]
+            if any(path.startswith(self._own) for path in paths):
+                return original(*args, **kwargs)
+            self._written.update(paths)
+            if original.__name__ in _ENDS and not self._changing:
+                self._meet()
             if self._rank:
                 return None
             self._changing += 1  # what it looks at is no concern of the others
@@ -124,9 +145,10 @@ class Files:
 
         return look
 
-    def _alone(self) -> None:
-        """A process that the script started has no part in what ranks agree on."""
+    def alone(self) -> None:
+        """From now on nobody waits: in a process that the script started, and after its end."""
         self._agree = lambda ask: ask()
+        self._meet = lambda: None
 
 
 def _absolute(path: Any) -> str:

@@ -141,6 +141,16 @@ class RankMode(Placing):
         self.links.note(-4, None)
         return self.links.broadcast(ask() if self.rank == 0 else None, 0)
 
+    def meet(self) -> None:
+        """Rank 0 waits here until all others have come here, too."""
+        self.links.note(-5, None)
+        token = torch.zeros(1, dtype=torch.uint8)
+        if self.rank:
+            self.links.send(token, 0)
+            return
+        for message in [self.links.expect(token, other) for other in range(1, self.ranks)]:
+            message.wait()
+
     def compute(self, call: Call) -> Any:
         refusals.check_transforms()
         self.links.note(call.facts.number, call.tensors[0].shape)
