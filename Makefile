@@ -141,7 +141,7 @@ run-torch: python-torch
 run-torch-long: python-torch
 	$(in_torch) torch-long pytest -m long $(torch_tests)
 
-.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead demo
+.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead bench-torch demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
@@ -176,6 +176,11 @@ bench-fidelity: python-tensorflow  ## predicted against measured peaks and steps
 bench-overhead: python-tensorflow  ## one worker against an ordinary run: the step, and the start
 	$(TF_VENV)/bin/python bench/overhead/run.py step --json-out build/bench-step.json
 	$(TF_VENV)/bin/python bench/overhead/run.py start --json-out build/bench-start.json
+
+bench-torch: python-torch  ## PyTorch: overhead, peaks, capture, two towers
+	for what in overhead peaks capture towers; do \
+	  $(TORCH_VENV)/bin/python bench/torch/run.py $$what --json-out build/bench-torch-$$what.json; \
+	done
 
 demo: python-tensorflow  ## a model that does not fit one memory-limited worker trains over several
 	PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" python tools/demo.py

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 import pardnn
 from pardnn.errors import Refusal, UsageError
-from pardnn.quantities import parse_bytes, show_bytes
+from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers
 from pardnn.torch.costs import cost_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
-from pardnn.torch.programs import Programs
-from pardnn.torch.runtime import MOST_UNDER_WAY_BYTES
+from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, place, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tracing import Trace, trace
-from pardnn.torch.worker import Setup
 from pardnn.torch.workers import WorkerError, Workers
-
-_LOG = logging.getLogger(__name__)
-# What gloo over loopback reaches on one core: bytes a second, ns for each message.
-_BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
-# Besides its tensors a worker needs room for messages under way and for what torch's kernels and
-# Python allocate while they run.
-_RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
 
 
 @dataclass
@@ -96,7 +85,7 @@ class Step:
         plan: pardnn.Plan,
         optimizer: torch.optim.Optimizer,
         workers: Workers,
-        placed: _Placed,
+        placed: Placed,
         options: _Options,
     ) -> None:
         self.plan = plan
@@ -149,7 +138,7 @@ class Step:
             self._clip(self._options.clip_grad_norm)
         groups = optimizers.group_settings(self._optimizer)
         self._workers.ask_all("update", lambda n: (groups,))
-        self._optimizer._opt_called = True  # type: ignore[attr-defined]  # asked by schedulers
+        self._optimizer._opt_called = True  # what schedulers ask
 
     def _clip(self, most: float) -> None:
         """As torch.nn.utils.clip_grad_norm_ over all parameters, wherever they are."""
@@ -199,6 +188,11 @@ class Step:
         for name, held in state.items():
             self._workers.ask(self._placed.device_of[name], "set_state_of", name, dict(held))
 
+    @property
+    def reserve_bytes(self) -> int:
+        """Bytes of each device that plans leave for messages and for torch itself."""
+        return RESERVE_BYTES
+
     def measured_peaks(self) -> dict[str, int]:
         """The most bytes in use on each device, from a step compiled with ``metered=True``."""
         answers = self._workers.ask_all("most_bytes", lambda n: ())
@@ -238,17 +232,6 @@ class _Options:
     clip_grad_norm: float | None
 
 
-@dataclass
-class _Placed:
-    """Where everything is. ``names``: each name in the model -> the one its tensor goes by."""
-
-    programs: list[Any]
-    device_of: dict[str, int]
-    names: dict[str, str]
-    trained: frozenset[str]
-    is_random: bool
-
-
 def compile(  # noqa: A001  as torch.compile
     model: nn.Module,
     loss_fn: Callable[[Any, Any], torch.Tensor],
@@ -256,7 +239,7 @@ def compile(  # noqa: A001  as torch.compile
     example_batch: tuple[Any, Any],
     *,
     devices: int = 2,
-    memory: int | str | Sequence[int | str] | None = None,
+    memory: Memory = None,
     machine: pardnn.Machine | None = None,
     plan: pardnn.Plan | None = None,
     accumulate: int = 1,
@@ -279,7 +262,7 @@ def compile(  # noqa: A001  as torch.compile
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
     captured = capture(model, loss_fn, optimizer, example_batch)
     if machine is None:
-        machine = _uniform(devices, memory)
+        machine = uniform_machine(devices, memory)
     if plan is None:
         plan = pardnn.plan(captured.graph, machine, sequence="given", margin=30)
     if not plan.fits:
@@ -291,7 +274,9 @@ def compile(  # noqa: A001  as torch.compile
             "pardnn.torch.deferred()"
         )
     numbers = {name: number for number, name in enumerate(machine.device_names)}
-    placed, setup_of = _place(captured, plan, model, optimizer, numbers, threads, metered, memory)
+    placed, setup_of = place(
+        captured.step, plan, model, optimizer, numbers, memory, threads=threads, metered=metered
+    )
     workers = Workers.start(setup_of, len(numbers))
     step = Step(captured, plan, optimizer, workers, placed, _Options(accumulate, clip_grad_norm))
     _end_with(step, workers)
@@ -301,82 +286,6 @@ def compile(  # noqa: A001  as torch.compile
         step.close()
         raise
     return step
-
-
-def _uniform(devices: int, memory: int | str | Sequence[int | str] | None) -> pardnn.Machine:
-    limits = _limits(devices, memory)
-    everything = psutil.virtual_memory().total
-    return pardnn.Machine.uniform(
-        devices=devices,
-        memory=[everything if limit is None else limit for limit in limits],
-        kind="cpu",
-        bandwidth=_BANDWIDTH,
-        overhead=_OVERHEAD_NS,
-        granularity=64,
-        reserve=_RESERVE_BYTES,
-    )
-
-
-def _limits(devices: int, memory: int | str | Sequence[int | str] | None) -> list[int | None]:
-    if memory is None:
-        return [None] * devices
-    stated = [memory] * devices if isinstance(memory, (int, str)) else list(memory)
-    if len(stated) != devices:
-        raise UsageError(f"memory names {len(stated)} limits for {devices} devices")
-    return [parse_bytes(each) if isinstance(each, str) else each for each in stated]
-
-
-def _place(
-    captured: Captured,
-    plan: pardnn.Plan,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    numbers: Mapping[str, int],
-    threads: int,
-    metered: bool,
-    memory: Any,
-) -> tuple[_Placed, Callable[[int, str], Setup]]:
-    traced = captured.trace
-    of = plan.device_of
-    step = captured.step
-    nodes = [*(op.node for op in step.ops), *traced.placeholders]
-    homes = {n: numbers[d] for n in nodes if (d := step.device_of(of, n)) is not None}
-    count = len(numbers)
-    programs = Programs(traced, step.ops, homes, count)
-    written = [programs.program(number, metered) for number in range(count)]
-    names = [*traced.parameters, *traced.buffers]
-    device_of = {name: numbers[of[variable_key(name)]] for name in names}
-    first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
-    all_names = {
-        name: first[id(tensor)]
-        for name, tensor in (
-            *model.named_parameters(remove_duplicate=False),
-            *model.named_buffers(remove_duplicate=False),
-        )
-    }
-    is_random = any(op.is_random for op in step.ops)
-    trained = frozenset(traced.trained)
-    placed = _Placed(written, device_of, all_names, trained, is_random)
-    name_of = {id(p): n for n, p in model.named_parameters()}
-    limits = _limits(count, memory)
-    settings = optimizers.settings_of(optimizer)
-    groups = optimizers.group_settings(optimizer)
-
-    def setup_of(number: int, store: str) -> Setup:
-        held = [
-            [
-                name_of[id(p)]
-                for p in group["params"]
-                if p.requires_grad and device_of[name_of[id(p)]] == number
-            ]
-            for group in optimizer.param_groups
-        ]
-        program, kind = written[number], type(optimizer)
-        return Setup(
-            number, count, store, threads, limits[number], program, kind, settings, groups, held
-        )
-
-    return placed, setup_of
 
 
 def _fill(

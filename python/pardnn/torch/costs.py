@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import platform
-import statistics
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.utils.flop_counter import flop_registry
 
 from pardnn import cache
+from pardnn.torch import measuring
+from pardnn.torch.calls import Constants, Layout
 from pardnn.torch.nodes import Op, extent_bytes, map_nodes, tensor_of, value_of
 
 _LOG = logging.getLogger(__name__)
 _FORMAT = "1"
-_BUDGET_S = 0.02  # of one op
-_LEAST_RUNS, _MOST_RUNS = 3, 20
 # Dispatch and what other ops leave in the caches: an op inside of a step is slower than alone.
 _IN_STEP_NS, _VIEW_NS = 3_000, 1_000
 # Larger ops are estimated: to measure them would need their memory.
@@ -37,19 +34,16 @@ def cost_of(ops: Sequence[Op], measure: bool = True) -> dict[torch.fx.Node, int]
     """
     path = _file() if measure else None
     known = _read(path)
-    before = len(known)
-    found = {}
-    for op in ops:
-        if op.is_view:
-            found[op.node] = _VIEW_NS
-            continue
-        key = key_of(op)
-        if key not in known:
-            known[key] = (_measured(op) if measure else None) or _estimated(op)
-        found[op.node] = known[key] + _IN_STEP_NS
-    if path is not None and len(known) > before:
-        cache.write(path, json.dumps(known))
-    return found
+    keys = {op.node: key_of(op) for op in ops if not op.is_view}
+    new = {keys[op.node]: op for op in ops if not op.is_view and keys[op.node] not in known}
+    if new:
+        measured = _measured(new) if measure else {}
+        known.update({key: measured.get(key) or _estimated(op) for key, op in new.items()})
+        if path is not None:
+            cache.write(path, json.dumps(known))
+    return {
+        op.node: known[keys[op.node]] + _IN_STEP_NS if not op.is_view else _VIEW_NS for op in ops
+    }
 
 
 def key_of(op: Op) -> str:
@@ -81,36 +75,22 @@ def _read(path: Path | None) -> dict[str, int]:
         return {}
 
 
-def _measured(op: Op) -> int | None:
-    """Its median time; None where it cannot run alone."""
-    if _bytes(op) > _MOST_MEASURED_BYTES:
-        return None
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            arguments, keywords = map_nodes((op.node.args, op.node.kwargs), _made)
-            times = []
-            end = time.perf_counter() + _BUDGET_S
-            while len(times) <= _LEAST_RUNS or (
-                len(times) <= _MOST_RUNS and time.perf_counter() < end
-            ):
-                begin = time.perf_counter_ns()
-                op.node.target(*arguments, **keywords)  # type: ignore[operator]
-                times.append(time.perf_counter_ns() - begin)
-    except (RuntimeError, IndexError, ValueError) as error:
-        _LOG.info("%s cannot be measured alone: %s", op.node.target, error)
-        return None
-    return int(statistics.median(times[1:]))  # the first one warms up
+def _measured(ops: Mapping[str, Op]) -> dict[str, int]:
+    """Median times by key; what cannot run alone is missing."""
+    small = {key: op for key, op in ops.items() if _bytes(op) <= _MOST_MEASURED_BYTES}
+    return dict(measuring.measured({key: _asked(op) for key, op in small.items()}))
 
 
-def _made(node: torch.fx.Node) -> torch.Tensor:
-    """A real tensor like the node's; whole numbers are 0, an index wherever one is meant."""
-    like: Any = tensor_of(value_of(node))
-    size = -(-extent_bytes(like) // like.element_size())
-    if like.dtype.is_floating_point or like.dtype.is_complex:
-        memory = torch.rand(size).to(like.dtype)
-    else:
-        memory = torch.zeros(size, dtype=like.dtype)
-    return memory.as_strided(like.shape, like.stride())
+def _asked(op: Op) -> measuring.Asked:
+    layouts: list[Layout] = []
+    constants = Constants()
+
+    def made(node: torch.fx.Node) -> str:
+        layouts.append(Layout.of(tensor_of(value_of(node))))
+        return f"t[{len(layouts) - 1}]"
+
+    call = constants.call(op.node, made)
+    return measuring.Asked(call, constants.items, layouts)
 
 
 def _bytes(op: Op) -> int:

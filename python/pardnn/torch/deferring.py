@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pardnn.errors import Refusal
-from pardnn.torch.programs import _loaded, _OpName
+from pardnn.torch.calls import OpName
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Recipe:
     ``number_of``: of each parameter and buffer. ``generator``: the state of the generator before.
     """
 
-    calls: list[tuple[_OpName, Any, tuple[int | None, ...]]]
+    calls: list[tuple[OpName, Any, tuple[int | None, ...]]]
     given: dict[int, torch.Tensor]
     number_of: dict[str, int]
     generator: torch.Tensor
@@ -59,13 +59,13 @@ class Recipe:
                 return held[leaf.number] if isinstance(leaf, _Ref) else leaf
 
             with torch.no_grad():
-                answer = _loaded(op)(
-                    *pytree.tree_map(real, args), **pytree.tree_map(real, kwargs)
-                )
-            for number, tensor in zip(answers, pytree.tree_leaves(answer), strict=True):
-                if number is not None:
-                    held[number] = tensor
-            used = [leaf.number for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, _Ref)]
+                answer = op.op()(*pytree.tree_map(real, args), **pytree.tree_map(real, kwargs))
+            for made, tensor in zip(answers, pytree.tree_leaves(answer), strict=True):
+                if made is not None:
+                    held[made] = tensor
+            used = [
+                leaf.number for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, _Ref)
+            ]
             for number in {*used, *(n for n in answers if n is not None)}:
                 if last[number] == at and number not in names:
                     held.pop(number, None)
@@ -77,12 +77,14 @@ class Recipe:
 class _Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[tuple[_OpName, Any, tuple[int | None, ...]]] = []
+        self.calls: list[tuple[OpName, Any, tuple[int | None, ...]]] = []
         self.given: dict[int, torch.Tensor] = {}
         self.generator = torch.get_rng_state()
         self._number_of: dict[int, int] = {}  # of tensors, by identity
         self._versions: dict[int, int] = {}
-        self._alive: list[torch.Tensor] = []  # an identity means something only as long as its tensor lives
+        self._alive: list[
+            torch.Tensor
+        ] = []  # an identity means something only as long as its tensor lives
 
     def number(self, tensor: torch.Tensor) -> int | None:
         return self._number_of.get(id(tensor))
@@ -106,9 +108,7 @@ class _Recorder(TorchDispatchMode):
         self._alive.append(tensor)
         return number
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         answer = func(*args, **kwargs)
 
@@ -124,9 +124,19 @@ class _Recorder(TorchDispatchMode):
             self._new(leaf) if isinstance(leaf, torch.Tensor) else None
             for leaf in pytree.tree_leaves(answer)
         )
-        schema = func._schema
-        self.calls.append((_OpName(schema.name, schema.overload_name), arguments, answers))
+        self.calls.append((OpName.of(func), arguments, answers))
         return answer
+
+
+class _Mode(FakeTensorMode):
+    """Tensors that are copied with their module stay tensors of this mode."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __deepcopy__(self, memo: Any) -> _Mode:
+        return self
 
 
 @contextlib.contextmanager
@@ -139,11 +149,9 @@ def deferred() -> Iterator[None]:
     What the constructor draws at random is what an ordinary one would have drawn, and the default
     generator is left as that would have left it. All that initialises parameters belongs inside.
     """
-    mode = FakeTensorMode()
     recorder = _Recorder()
-    with mode, recorder:
+    with _Mode(recorder), recorder:
         yield
-    mode.pardnn_recorder = recorder  # type: ignore[attr-defined]
     recorder.finish()
 
 
@@ -160,10 +168,11 @@ def recipe_of(model: nn.Module) -> Recipe | None:
     if modes <= {None}:
         return None
     (mode, *others) = modes
-    recorder = getattr(mode, "pardnn_recorder", None)
-    if others or recorder is None:
-        raise Refusal("only a part of the model was built inside of deferred(); build all of it there")
-    number_of = {}
+    if others or not isinstance(mode, _Mode):
+        raise Refusal(
+            "only a part of the model was built inside of deferred(); build all of it there"
+        )
+    recorder, number_of = mode.recorder, {}
     for name, tensor in tensors:
         number = recorder.number(tensor)
         if number is None or recorder.has_changed(tensor):

@@ -15,7 +15,11 @@ from pardnn.torch.tracing import Trace, values_of
 
 aten = torch.ops.aten
 # Views that their schemas do not call so.
-_VIEWS = frozenset({aten._unsafe_view.default, aten.lift_fresh.default, aten.lift_fresh_copy.default})
+_VIEWS = frozenset(
+    {aten._unsafe_view.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
+)
+# Outputs whose size only oneDNN knows: what reads them is where they are.
+_OF_UNKNOWN_SIZE = {aten.mkldnn_rnn_layer.default: 3}
 # Draw as many numbers as their values say: what others would have to draw is not known.
 _VALUES_DECIDE = ("multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")
 # What has no inputs and is smaller is made on every device instead of being sent.
@@ -55,6 +59,11 @@ class Op:
         return is_random(self.node)
 
 
+def is_sendable(value: Value) -> bool:
+    """Whether a receiver can know how much room the value needs."""
+    return _OF_UNKNOWN_SIZE.get(value.node.target) != value.number
+
+
 def is_random(node: torch.fx.Node) -> bool:
     """Whether the node draws from the default generator."""
     tags = getattr(node.target, "tags", ())
@@ -65,8 +74,15 @@ def extent_bytes(tensor: torch.Tensor) -> int:
     """Bytes from the first to behind the last element, gaps included."""
     if tensor.numel() == 0:
         return 0
-    span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    span = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
     return (span + 1) * tensor.element_size()
+
+
+def element_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of its elements alone: what has to be sent."""
+    return tensor.numel() * tensor.element_size()
 
 
 def value_of(node: torch.fx.Node) -> Value:
@@ -110,7 +126,7 @@ def ops_of(trace: Trace) -> list[Op]:
 
 def _alias_of(node: torch.fx.Node, inputs: tuple[Value, ...], number: int) -> int | None:
     """The input in whose memory output ``number`` lies."""
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = node.target._schema
     returned = schema.returns[min(number, len(schema.returns) - 1)].alias_info
     if returned is None or returned.is_write:
         if node.target not in _VIEWS or not inputs:

@@ -42,9 +42,7 @@ class _Held(TorchDispatchMode):
         self.now = self.most = 0
         self._known: set[int] = set()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = {
             leaf.untyped_storage()._cdata
             for leaf in pytree.tree_leaves((args, kwargs))
@@ -96,7 +94,7 @@ def alike(
     parameters: Sequence[Sequence[nn.Parameter]],
 ) -> torch.optim.Optimizer:
     """An optimizer of this kind whose groups train these parameters, with no state yet."""
-    made = kind.__new__(kind)
+    made: Any = object.__new__(kind)
     made.__setstate__(
         {
             **settings,
@@ -110,9 +108,7 @@ def alike(
     return made
 
 
-def updates_of(
-    optimizer: torch.optim.Optimizer, model: nn.Module
-) -> list[Update]:
+def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Update]:
     """What training each parameter costs. Raises Refusal for optimizers that need a closure."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise Refusal("LBFGS calls the step many times itself; 'pardnn run' can train with it")

@@ -14,25 +14,11 @@ from typing import Any
 
 import torch
 
-from pardnn.torch.nodes import Op, Value, extent_bytes, map_nodes, tensor_of, value_of
+from pardnn.torch.calls import Constants, Layout, names_of
+from pardnn.torch.nodes import Op, Value, tensor_of, value_of
 from pardnn.torch.tracing import Trace
 
 aten = torch.ops.aten
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a tensor lies in memory: what a receiver makes room for."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-    bytes: int
-
-    @staticmethod
-    def of(tensor: torch.Tensor) -> Layout:
-        """The layout of a tensor, fake or real."""
-        return Layout(tuple(tensor.shape), tensor.stride(), tensor.dtype, extent_bytes(tensor))
 
 
 @dataclass
@@ -51,25 +37,9 @@ class Program:
 
     def function(self) -> Callable[..., Any]:
         """The program, ready to be called."""
-        names: dict[str, Any] = {"c": [_loaded(constant) for constant in self.constants]}
+        names = names_of(self.constants)
         exec(compile(self.source, "<pardnn program>", "exec"), names)
-        return names["program"]  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _OpName:
-    """An op of torch as it can be sent to another process."""
-
-    name: str
-    overload: str
-
-
-def _loaded(constant: Any) -> Any:
-    if not isinstance(constant, _OpName):
-        return constant
-    namespace, name = constant.name.split("::")
-    packet = getattr(getattr(torch.ops, namespace), name)
-    return getattr(packet, constant.overload or "default")
+        return names["program"]
 
 
 class _Line:
@@ -86,8 +56,7 @@ class _Writer:
         self._shared = shared
         self._device = device
         self._lines: list[_Line] = []
-        self._constants: list[Any] = []
-        self._constant_of: dict[Any, int] = {}
+        self._constants = Constants()
         self._handles: dict[Value, str] = {}  # received, not yet waited for
         self._batch: set[int] = set()
 
@@ -107,7 +76,9 @@ class _Writer:
         for node in shared.held:
             if node in shared.needed[device]:
                 variable = _name(Value(node, 0))
-                self._line(f"{variable} = {self._constant(shared.tensor(node))}", (), (variable,))
+                self._line(
+                    f"{variable} = {self._constants.text(shared.tensor(node))}", (), (variable,)
+                )
         for op in shared.ops:
             if op.everywhere:
                 if op.node in shared.needed[device]:
@@ -121,17 +92,10 @@ class _Writer:
                 self._cross(Value(op.node, number))
         has_loss = self._end()
         source = "\n".join(["def program(run, state, batch):", *self._with_ends(is_metered)])
-        return Program(source + "\n", self._constants, tuple(sorted(self._batch)), has_loss)
+        return Program(source + "\n", self._constants.items, tuple(sorted(self._batch)), has_loss)
 
     def _line(self, text: str, reads: Sequence[str] = (), makes: Sequence[str] = ()) -> None:
         self._lines.append(_Line(text, reads, makes))
-
-    def _constant(self, constant: Any) -> str:
-        key = constant if isinstance(constant, (Layout, _OpName)) else id(constant)
-        if key not in self._constant_of:
-            self._constant_of[key] = len(self._constants)
-            self._constants.append(constant)
-        return f"c[{self._constant_of[key]}]"
 
     def _read(self, value: Value) -> str:
         """The variable of a value; waits for it where it is under way."""
@@ -144,39 +108,25 @@ class _Writer:
     def _call(self, op: Op) -> None:
         node = op.node
         reads = {value: self._read(value) for value in op.inputs}
-        assert isinstance(node.target, torch._ops.OpOverload)
-        schema = node.target._schema
-        name = self._constant(_OpName(schema.name, schema.overload_name))
-        if node.target is aten.bernoulli.p:
-            name = "run.bernoulli"
-        arguments = [self._argument(argument, reads) for argument in node.args]
-        arguments += [f"{key}={self._argument(v, reads)}" for key, v in node.kwargs.items()]
-        call = f"{name}({', '.join(arguments)})"
+        call = self._text(node, lambda read: reads[value_of(read)])
         makes = [_name(Value(node, number)) for number in range(len(op.outputs))]
         if isinstance(node.meta.get("val"), (tuple, list)):
             self._line(f"({', '.join(makes)},) = {call}", list(reads.values()), makes)
         else:
             self._line(f"{makes[0]} = {call}", list(reads.values()), makes)
 
-    def _argument(self, argument: Any, reads: Mapping[Value, str]) -> str:
-        if isinstance(argument, torch.fx.Node):
-            return reads[value_of(argument)]
-        if isinstance(argument, (list, tuple)):
-            inside = ", ".join(self._argument(item, reads) for item in argument)
-            return f"[{inside}]"
-        if argument is None or isinstance(argument, (bool, int, str)):
-            return repr(argument)
-        return self._constant(argument)  # floats too: inf and nan have no literal
+    def _text(self, node: torch.fx.Node, read: Callable[[torch.fx.Node], str]) -> str:
+        if node.target is aten.bernoulli.p:
+            return f"run.bernoulli({self._constants.arguments(node, read)})"
+        return self._constants.call(node, read)
 
     def _burn(self, op: Op) -> None:
         """Draws as many numbers as the op does where it runs, so that all generators agree."""
-        layouts = map_nodes(
-            (op.node.args, op.node.kwargs), lambda node: Layout.of(tensor_of(value_of(node)))
-        )
-        assert isinstance(op.node.target, torch._ops.OpOverload)
-        schema = op.node.target._schema
-        name = self._constant(_OpName(schema.name, schema.overload_name))
-        self._line(f"run.burn({name}, {self._constant(layouts)})")
+
+        def made(read: torch.fx.Node) -> str:
+            return f"run.made({self._constants.text(Layout.of(tensor_of(value_of(read))))})"
+
+        self._line(self._text(op.node, made))
 
     def _cross(self, value: Value) -> None:
         """Sends the value to those that read it elsewhere, or asks for it."""
@@ -187,7 +137,7 @@ class _Writer:
                 variable = self._read(value)
                 self._line(f"run.send({variable}, {reader}, {tag})", (variable,))
             elif reader == self._device:
-                layout = self._constant(Layout.of(tensor_of(value)))
+                layout = self._constants.text(Layout.of(tensor_of(value)))
                 handle = f"h{tag}"
                 self._line(f"{handle} = run.receive({layout}, {home}, {tag})", (), (handle,))
                 self._handles[value] = handle
@@ -331,11 +281,18 @@ class Programs:
         for op in self.ops:
             for number, alias in enumerate(op.alias_of):
                 value = Value(op.node, number)
-                root[value] = value if alias is None else root.get(op.inputs[alias], op.inputs[alias])
+                root[value] = (
+                    value if alias is None else root.get(op.inputs[alias], op.inputs[alias])
+                )
         count: dict[Value, int] = {}
         for value in self.gradients.values():
             count[root.get(value, value)] = count.get(root.get(value, value), 0) + 1
-        own = {Value(op.node, n) for op in self.ops if not op.everywhere for n in range(len(op.outputs))}
+        own = {
+            Value(op.node, n)
+            for op in self.ops
+            if not op.everywhere
+            for n in range(len(op.outputs))
+        }
         return {
             value
             for value in self.gradients.values()

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils import _pytree as pytree
 
-from pardnn.torch.programs import Layout
+from pardnn.torch.calls import Layout
 
 # gloo keeps what was sent until somebody waits for it: no more than this is under way.
 MOST_UNDER_WAY_BYTES = 4 << 20
+# Before the elements of a message: the strides. A multiple of 64, so that elements are aligned.
+_HEADER_BYTES = 64 * 8
 
 
 class Arriving(NamedTuple):
     """A message that was asked for."""
 
     work: Any
-    tensor: torch.Tensor
+    message: torch.Tensor
+    layout: Layout
 
 
 class Run:
@@ -42,25 +44,25 @@ class Run:
         return {name: tensor.detach() for name, tensor in self._state.items()}
 
     def send(self, tensor: torch.Tensor, device: int, tag: int) -> None:
-        """Sends the memory of a tensor as it lies, gaps included: kernels choose the strides of
-        their outputs by those of their inputs, so these must arrive as they were.
+        """Sends a tensor and how it lies in memory: kernels choose the strides of their outputs by
+        those of their inputs, so these must arrive as they were. What the trace says of strides is
+        no promise, for some kernels choose others.
         """
-        image = _image(tensor)
-        self._sent.append((dist.isend(image, device, tag=tag), image))
-        self._under_way += image.nbytes
+        message = _message(tensor)
+        self._sent.append((dist.isend(message, device, tag=tag), message))
+        self._under_way += message.nbytes
         while self._under_way > MOST_UNDER_WAY_BYTES:
             self._wait_for_oldest()
 
     def receive(self, layout: Layout, device: int, tag: int) -> Arriving:
         """Makes room for a message and asks for it."""
-        memory = torch.empty(layout.bytes // layout.dtype.itemsize, dtype=layout.dtype)
-        work = dist.irecv(memory, device, tag=tag)
-        return Arriving(work, memory.as_strided(layout.shape, layout.stride))
+        message = torch.empty(_HEADER_BYTES + layout.bytes, dtype=torch.uint8)
+        return Arriving(dist.irecv(message, device, tag=tag), message, layout)
 
     def wait(self, arriving: Arriving) -> torch.Tensor:
         """The tensor, once it is there."""
         arriving.work.wait()
-        return arriving.tensor
+        return _received(arriving.message, arriving.layout)
 
     def settle(self) -> None:
         """Waits until all that was sent has arrived."""
@@ -76,13 +78,9 @@ class Run:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
         return torch.empty_like(like).bernoulli_(p)
 
-    def burn(self, op: Callable[..., Any], layouts: tuple[Any, Any]) -> None:
-        """Draws the numbers that ``op`` draws on another device."""
-        arguments, keywords = pytree.tree_map(_made, layouts)
-        if op is torch.ops.aten.bernoulli.p:
-            self.bernoulli(*arguments, **keywords)
-        else:
-            op(*arguments, **keywords)
+    def made(self, layout: Layout) -> torch.Tensor:
+        """A tensor of any values, for an op that only draws random numbers."""
+        return torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype)
 
     def gradient(self, name: str, gradient: torch.Tensor, is_own: bool) -> None:
         """Adds to the gradient of a parameter, in the parameter's own strides."""
@@ -104,18 +102,37 @@ class Run:
         self.most_bytes = max(self.most_bytes, bytes_in_use())
 
 
-def _image(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.numel() == 0:
-        return tensor.new_empty(0)
-    spans = zip(tensor.shape, tensor.stride(), strict=True)
-    extent = 1 + sum((size - 1) * stride for size, stride in spans)
-    return tensor.as_strided((extent,), (1,), tensor.storage_offset())
+def _message(tensor: torch.Tensor) -> torch.Tensor:
+    """The strides, then the elements in the order in which they lie in memory."""
+    tensor = tensor.detach()
+    size = tensor.numel() * tensor.element_size()
+    message = torch.empty(_HEADER_BYTES + size, dtype=torch.uint8)
+    header = message[:_HEADER_BYTES].view(torch.int64)
+    header[: tensor.dim()] = torch.tensor(tensor.stride(), dtype=torch.int64)
+    order = _memory_order(tensor.stride())
+    lying = tensor.permute(order)
+    message[_HEADER_BYTES:].view(tensor.dtype).view(lying.shape).copy_(lying)
+    return message
 
 
-def _made(leaf: Any) -> Any:
-    if not isinstance(leaf, Layout):
-        return leaf
-    return torch.empty_strided(leaf.shape, leaf.stride, dtype=leaf.dtype)
+def _received(message: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """The tensor of a message, in the message's own memory where it has no gaps."""
+    stride = tuple(message[:_HEADER_BYTES].view(torch.int64)[: len(layout.shape)].tolist())
+    order = _memory_order(stride)
+    lying = message[_HEADER_BYTES:].view(layout.dtype).view([layout.shape[n] for n in order])
+    tensor = lying.permute([order.index(n) for n in range(len(order))])
+    if tensor.stride() == stride:
+        return tensor
+    # Expanded dimensions lie in memory once.
+    once = [1 if step == 0 else size for size, step in zip(layout.shape, stride, strict=True)]
+    base = torch.empty_strided(once, stride, dtype=layout.dtype)
+    for n, step in enumerate(stride):
+        tensor = tensor.narrow(n, 0, min(1, layout.shape[n])) if step == 0 else tensor
+    return base.copy_(tensor).as_strided(layout.shape, stride)
+
+
+def _memory_order(stride: Sequence[int]) -> list[int]:
+    return sorted(range(len(stride)), key=lambda n: -stride[n])
 
 
 class _MallInfo(ctypes.Structure):
@@ -136,7 +153,7 @@ def _mallinfo() -> Callable[[], _MallInfo] | None:
     except AttributeError:  # glibc before 2.33
         return None
     found.restype = _MallInfo
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 _info = _mallinfo()

@@ -5,12 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 import pardnn
-from pardnn.torch.nodes import Op, Value, extent_bytes, ops_of, tensor_of, value_of
+from pardnn.torch.nodes import (
+    Op,
+    Value,
+    element_bytes,
+    extent_bytes,
+    is_sendable,
+    ops_of,
+    tensor_of,
+    value_of,
+)
 from pardnn.torch.optimizers import Update
 from pardnn.torch.tracing import Trace
 
@@ -76,6 +84,9 @@ class _Builder:
             for number in op.alias_of:
                 if number is not None and not op.everywhere:
                     self._groups.join(op.inputs[number].node, op.node)
+            for value in op.inputs:
+                if not is_sendable(value):
+                    self._groups.join(value.node, op.node)
         for node in self._state.values():
             self._groups.join(node, node)
 
@@ -99,25 +110,33 @@ class _Builder:
         group = self._groups.name(node)
         self.graph.var(variable_key(name), size, group=group, name=name)
         self.graph.op(
-            _key(node), "Read", 0, [variable_key(name)], ["=0"], group=group,
-            at=next(self._order), name=name,
+            _key(node),
+            "Read",
+            0,
+            [variable_key(name)],
+            ["=0"],
+            group=group,
+            at=next(self._order),
+            name=name,
         )
 
     def _compute(self) -> list[str]:
         """All ops; answers the keys of those that nothing reads."""
         loss = self._trace.outputs[0]
         phase = "f"
-        unread = {}
+        unread: dict[str, None] = {}
         for op in self._ops:
             outputs = []
             for number, tensor in enumerate(op.outputs):
-                size = extent_bytes(tensor) if isinstance(tensor, torch.Tensor) else 0
-                alias = op.alias_of[number]
-                outputs.append(size if alias is None else f"={alias}/{size}")
+                if not isinstance(tensor, torch.Tensor):
+                    outputs.append("0")
+                elif (alias := op.alias_of[number]) is None:
+                    outputs.append(str(extent_bytes(tensor)))
+                else:
+                    outputs.append(f"={alias}/{element_bytes(tensor)}")
             inputs = [self._input(value) for value in op.inputs]
             for value in op.inputs:
                 unread.pop(_key(value.node), None)
-            order = {} if op.everywhere else {"at": next(self._order)}
             self.graph.op(
                 _key(op.node),
                 str(op.node.target),
@@ -127,7 +146,7 @@ class _Builder:
                 group=None if op.everywhere else self._groups.name(op.node),
                 every=op.everywhere,
                 phase=phase,
-                **order,
+                at=None if op.everywhere else next(self._order),
             )
             if not op.everywhere:
                 unread[_key(op.node)] = None
@@ -145,9 +164,7 @@ class _Builder:
         outputs = self._trace.outputs
         gradients = dict(zip(self._trace.trained, outputs[1:], strict=False))
         ends = []
-        for name, new in zip(
-            self._trace.buffers, outputs[1 + len(gradients) :], strict=True
-        ):
+        for name, new in zip(self._trace.buffers, outputs[1 + len(gradients) :], strict=True):
             if value_of(new).node is self._state[name]:
                 continue
             key = pardnn.escape_key(f"write/{name}")
@@ -219,5 +236,3 @@ def step_graph(
     builder = _Builder(trace, ops, cost_ns)
     builder.build(updates)
     return StepGraph(builder.graph, ops, trace)
-
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -96,14 +97,7 @@ def trace(
     # A ShapeEnv, so that values which only the data decide become symbols and are found below.
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
 
-    def fake(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.device.type != "meta" and not isinstance(tensor, FakeTensor):
-            return mode.from_tensor(tensor.detach(), static_shapes=True)
-        with mode:
-            return torch.empty_strided(
-                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device
-            )
-
+    fake = functools.partial(_faked, mode, device)
     parameters = {
         name: nn.Parameter(fake(parameter), parameter.requires_grad)
         for name, parameter in model.named_parameters()
@@ -134,10 +128,23 @@ def trace(
         torch.autograd.set_multithreading_enabled(False),
         mode,
     ):
-        module = make_fx(functional, tracing_mode="real", _allow_non_fake_inputs=True)(*flat)
+        module = make_fx(
+            functional,
+            tracing_mode="real",
+            _allow_non_fake_inputs=True,
+            record_stack_traces=True,
+        )(*flat)
     _clean(module)
     _refuse_symbols(module)
     return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+
+
+def _faked(mode: FakeTensorMode, device: str, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor without memory like this one; those of the meta device count as ``device``'s."""
+    if tensor.device.type != "meta" and not isinstance(tensor, FakeTensor):
+        return mode.from_tensor(tensor.detach(), static_shapes=True)
+    with mode:
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
 
 
 def _called(

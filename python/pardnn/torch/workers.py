@@ -96,7 +96,8 @@ class Workers:
     def put(self, number: int, name: str, tensor: Any, trained: bool) -> None:
         """Gives a worker a tensor."""
         self._send(number, self._connections[number], ("put", name, trained))
-        tensors.send(self._connections[number], tensor)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its answer says why
+            tensors.send(self._connections[number], tensor)
         self.answers([number])
 
     def get(self, number: int, name: str) -> Any:
@@ -113,7 +114,7 @@ class Workers:
             for connection in ready:
                 if connection not in waiting:
                     continue
-                number = waiting[connection]  # type: ignore[index]
+                number = waiting[connection]
                 try:
                     kind, value = tensors.receive_object(self._connections[number])
                 except (EOFError, ConnectionResetError):

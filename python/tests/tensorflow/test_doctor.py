@@ -36,7 +36,7 @@ def test_people_read_one_line_per_framework(
     assert capsys.readouterr().out.splitlines()[2:] == [
         "tensorflow: 2.21.0, tried",
         "keras: 3.14.1, never tried: 3.15 was",
-        "torch: 2.9.0, not used by this version of pardnn",
+        "torch: 2.9.0, never tried: 2.13 was",
         "mxnet: not installed",
         "jax: not installed",
     ]

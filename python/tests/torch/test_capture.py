@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch._inductor.fx_passes.memory_estimator import build_memory_profile
+from torch._inductor.fx_passes import memory_estimator
 from torch_models import CASES, at_order, batches
 
 import pardnn
 from pardnn.errors import Refusal
-from pardnn.torch import api, costs, nodes, tracing
+from pardnn.torch import api, costs, measuring, nodes, tracing
+from pardnn.torch.calls import Layout
 
 MSE = nn.functional.mse_loss
 XY = (torch.randn(4, 3), torch.randn(4, 3))
@@ -60,7 +61,7 @@ def test_a_model_on_meta_has_the_graph_of_the_real_one() -> None:
     assert captured(meta).graph.op_keys == captured(nn.Linear(3, 3)).graph.op_keys
 
 
-def test_memory_is_that_of_inductors_estimator() -> None:
+def test_memory_is_that_of_inductors_estimator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward and backward on one device, inputs, parameters and gradients included."""
     case = CASES["tied"]
     model = case.model()
@@ -72,8 +73,9 @@ def test_memory_is_that_of_inductors_estimator() -> None:
         if " every=1" in line:
             del placement[line.split()[1]]
     plan = pardnn.simulate(found.graph, machine, placement, {"d0": at_order(found.graph)})
-    profile = build_memory_profile(
-        found.trace.module.graph, lambda node: node.op != "placeholder", lambda device: True
+    monkeypatch.setattr(memory_estimator, "device_filter", lambda device: True)
+    profile = memory_estimator.build_memory_profile(
+        found.trace.module.graph, lambda node: node.op != "placeholder"
     )
     assert plan.peaks["d0"] == pytest.approx(max(profile), rel=0.03)
 
@@ -144,14 +146,23 @@ def test_equal_ops_are_measured_once_and_remembered(
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     ops = nodes.ops_of(tracing.trace(model, MSE, optimizer, XY))
     measured: list[str] = []
-    really = costs._measured
+    really = measuring.measured
 
-    def counted(op: nodes.Op) -> int | None:
-        measured.append(costs.key_of(op))
-        return really(op)
+    def counted(asked: Any) -> Any:
+        measured.extend(asked)
+        return really(asked)
 
-    monkeypatch.setattr(costs, "_measured", counted)
+    monkeypatch.setattr(measuring, "measured", counted)
     first = costs.cost_of(ops)
     assert len(measured) == len(set(measured)) < len(ops)
     assert costs.cost_of(ops) == first
     assert len(measured) == len(set(measured))
+    assert all(cost > 0 for cost in first.values())
+
+
+def test_an_op_that_crashes_is_left_out_and_the_next_is_measured() -> None:
+    crash = measuring.Asked("__import__('os').abort()", [], [])
+    wrong = measuring.Asked("torch.zeros(2) + torch.zeros(3)", [], [])
+    right = measuring.Asked("t[0] + 1", [], [Layout.of(torch.empty(2, 3))])
+    found = dict(measuring.measured({"crash": crash, "wrong": wrong, "right": right}))
+    assert found.keys() == {"right"} and found["right"] > 0

@@ -1,4 +1,4 @@
-"""Training over processes: the losses and the parameters are those of plain PyTorch, bit for bit."""
+"""Training over processes: losses and parameters are those of plain PyTorch, bit for bit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_the_planners_placement_changes_no_bit() -> None:
 
 def dense(width: int) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, width), nn.Linear(width, 4))
+    return nn.Sequential(
+        nn.Linear(8, width), nn.ReLU(), nn.Linear(width, width), nn.Linear(width, 4)
+    )
 
 
 def test_scheduler_clipping_accumulation_and_groups_are_those_of_plain_training() -> None:
@@ -96,11 +98,12 @@ def test_state_goes_in_and_out() -> None:
         assert step(x, y).equal(first)
         with pytest.raises(UsageError, match="misses 0.weight"):
             step.load_state_dict({name: t for name, t in before.items() if name != "0.weight"})
-        assert "2 parameters" in step.report() or "parameters" in step.report()
+        assert step.report().startswith("step ") and "d1: " in step.report()
 
 
 def test_a_model_too_large_for_one_process_trains_over_three() -> None:
     """Weights, gradients, momenta of 3 layers: 3 * 3 * 4.2 MB, where each may hold 34 MB."""
+
     def huge() -> nn.Module:
         return nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(3)))
 
@@ -186,6 +189,6 @@ def test_a_worker_that_gets_no_more_memory_is_named() -> None:
     plan = planned(api.capture(model, nn.functional.mse_loss, optimizer, example))
     with pytest.raises(api.WorkerError, match=r"worker \d got no more memory, of which it may"):
         step = api.compile(
-            model, nn.functional.mse_loss, optimizer, example, devices=3, memory=5 * MB, plan=plan
+            model, nn.functional.mse_loss, optimizer, example, devices=3, memory=18 * MB, plan=plan
         )
         step(*example)

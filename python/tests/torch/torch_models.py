@@ -143,9 +143,7 @@ def placed_training(
     torch.set_rng_state(state)
     plan = place(api.capture(model, case.loss, optimizer, example))
     losses = []
-    with api.compile(
-        model, case.loss, optimizer, example, devices=3, plan=plan, **options
-    ) as step:
+    with api.compile(model, case.loss, optimizer, example, devices=3, plan=plan, **options) as step:
         for x, y in batches(case, steps):
             losses.append(step(x, y).item().hex())
         return losses, step.state_dict()

@@ -1,0 +1,130 @@
+"""Times single ops in a process of its own: an op whose inputs mean nothing may crash.
+
+usage: python -m pardnn.torch.measuring DESCRIPTOR
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pardnn.torch import tensors
+from pardnn.torch.calls import Layout, names_of
+
+_LOG = logging.getLogger(__name__)
+_BUDGET_S = 0.02  # of one op
+_LEAST_RUNS, _MOST_RUNS = 3, 20
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as text over constants ``c`` and tensors ``t`` of these layouts."""
+
+    call: str
+    constants: list[Any]
+    layouts: list[Layout]
+
+
+def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, int]]:
+    """The median time of each call in ns, on one thread; those that fail are left out."""
+    left = list(asked.items())
+    while left:
+        with _Child() as child:
+            while left:
+                key, call = left.pop(0)
+                try:
+                    answer = child.ask(call)
+                except (EOFError, ConnectionError):
+                    _LOG.info("%s cannot be measured alone: it crashes", key)
+                    break
+                if isinstance(answer, int):
+                    yield key, answer
+                else:
+                    _LOG.info("%s cannot be measured alone: %s", key, answer)
+
+
+class _Child:
+    """The process that measures."""
+
+    def __enter__(self) -> _Child:
+        ours, theirs = socket.socketpair()
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [_PACKAGE_ROOT, *filter(None, [environment.get("PYTHONPATH")])]
+        )
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pardnn.torch.measuring", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        self._connection = Connection(ours.detach())
+        return self
+
+    def ask(self, call: Asked) -> Any:
+        """Its time in ns, or what went wrong."""
+        tensors.send_object(self._connection, call)
+        return tensors.receive_object(self._connection)
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()  # which ends it
+        self._process.wait()
+
+
+def _time(asked: Asked) -> int | str:
+    try:
+        names = {**names_of(asked.constants), "t": [_made(layout) for layout in asked.layouts]}
+        call = eval(f"lambda: {asked.call}", names)  # noqa: S307  our own text
+        times: list[int] = []
+        end = time.perf_counter() + _BUDGET_S
+        while len(times) <= _LEAST_RUNS or (len(times) <= _MOST_RUNS and time.perf_counter() < end):
+            begin = time.perf_counter_ns()
+            call()
+            times.append(time.perf_counter_ns() - begin)
+    except (RuntimeError, IndexError, ValueError, MemoryError) as error:
+        return str(error)
+    return int(statistics.median(times[1:]))  # the first one warms up
+
+
+def _made(layout: Layout) -> torch.Tensor:
+    """A tensor of some values; whole numbers are 0, an index wherever one is meant."""
+    spans = zip(layout.shape, layout.stride, strict=True)
+    size = 1 + sum((count - 1) * step for count, step in spans) if layout.bytes else 0
+    if layout.dtype.is_floating_point or layout.dtype.is_complex:
+        memory = torch.rand(size).to(layout.dtype)
+    else:
+        memory = torch.zeros(size, dtype=layout.dtype)
+    return memory.as_strided(layout.shape, layout.stride)
+
+
+def main(descriptor: int) -> int:
+    """Answers until nobody asks; returns the exit status."""
+    torch.set_num_threads(1)
+    connection = Connection(descriptor)
+    with torch.no_grad():
+        while True:
+            try:
+                asked = tensors.receive_object(connection)
+            except EOFError:
+                return 0
+            tensors.send_object(connection, _time(asked))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

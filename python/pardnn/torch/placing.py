@@ -1,0 +1,118 @@
+"""What each worker holds and runs under a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+import torch
+from torch import nn
+
+import pardnn
+from pardnn.errors import UsageError
+from pardnn.quantities import parse_bytes
+from pardnn.torch import optimizers
+from pardnn.torch.programs import Program, Programs
+from pardnn.torch.runtime import MOST_UNDER_WAY_BYTES
+from pardnn.torch.step_graph import StepGraph, variable_key
+from pardnn.torch.worker import Setup
+
+# What gloo over loopback reaches on one core: bytes a second, ns for each message.
+_BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
+# Besides its tensors a worker needs room for messages under way and for what torch's kernels and
+# Python allocate while they run.
+RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
+Memory = int | str | Sequence[int | str] | None
+
+
+@dataclass
+class Placed:
+    """Where everything is. ``names``: each name in the model -> the one its tensor goes by."""
+
+    programs: list[Program]
+    device_of: dict[str, int]
+    names: dict[str, str]
+    trained: frozenset[str]
+    is_random: bool
+
+
+def uniform_machine(devices: int, memory: Memory) -> pardnn.Machine:
+    """Equal links as fast as gloo's over loopback. Raises UsageError for wrong limits."""
+    limits = _limits(devices, memory)
+    everything = psutil.virtual_memory().total
+    return pardnn.Machine.uniform(
+        devices=devices,
+        memory=[everything if limit is None else limit for limit in limits],
+        kind="cpu",
+        bandwidth=_BANDWIDTH,
+        overhead=_OVERHEAD_NS,
+        granularity=64,
+        reserve=RESERVE_BYTES,
+    )
+
+
+def _limits(devices: int, memory: Memory) -> list[int | None]:
+    if memory is None:
+        return [None] * devices
+    stated = [memory] * devices if isinstance(memory, (int, str)) else list(memory)
+    if len(stated) != devices:
+        raise UsageError(f"memory names {len(stated)} limits for {devices} devices")
+    return [parse_bytes(each) if isinstance(each, str) else each for each in stated]
+
+
+def place(
+    step: StepGraph,
+    plan: pardnn.Plan,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    numbers: Mapping[str, int],
+    memory: Memory,
+    *,
+    threads: int,
+    metered: bool,
+) -> tuple[Placed, Callable[[int, str], Setup]]:
+    """Where everything goes, and what each worker is told: `setup_of(number, store)`.
+
+    ``numbers``: of the machine's devices by name. ``memory``: the limits that workers enforce.
+    """
+    traced = step.trace
+    of = plan.device_of
+    nodes = [*(op.node for op in step.ops), *traced.placeholders]
+    homes = {n: numbers[d] for n in nodes if (d := step.device_of(of, n)) is not None}
+    count = len(numbers)
+    programs = Programs(traced, step.ops, homes, count)
+    written = [programs.program(number, metered) for number in range(count)]
+    names = [*traced.parameters, *traced.buffers]
+    device_of = {name: numbers[of[variable_key(name)]] for name in names}
+    first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
+    all_names = {
+        name: first[id(tensor)]
+        for name, tensor in (
+            *model.named_parameters(remove_duplicate=False),
+            *model.named_buffers(remove_duplicate=False),
+        )
+    }
+    is_random = any(op.is_random for op in step.ops)
+    trained = frozenset(traced.trained)
+    placed = Placed(written, device_of, all_names, trained, is_random)
+    name_of = {id(p): n for n, p in model.named_parameters()}
+    limits = _limits(count, memory)
+    settings = optimizers.settings_of(optimizer)
+    groups = optimizers.group_settings(optimizer)
+
+    def setup_of(number: int, store: str) -> Setup:
+        held = [
+            [
+                name_of[id(p)]
+                for p in group["params"]
+                if p.requires_grad and device_of[name_of[id(p)]] == number
+            ]
+            for group in optimizer.param_groups
+        ]
+        program, kind = written[number], type(optimizer)
+        return Setup(
+            number, count, store, threads, limits[number], program, kind, settings, groups, held
+        )
+
+    return placed, setup_of
