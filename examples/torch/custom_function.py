@@ -44,9 +44,7 @@ def main():
     first, second = nn.Linear(8, args.width), nn.Linear(args.width, 1)
     second.weight.register_hook(lambda gradient: gradient * 0.5)
     norms = []
-    first.register_full_backward_hook(
-        lambda module, given, got: norms.append(got[0].norm().item())
-    )
+    first.register_full_backward_hook(lambda module, given, got: norms.append(got[0].norm().item()))
     optimizer = torch.optim.Adagrad([*first.parameters(), *second.parameters()], lr=0.05)
     for step in range(args.steps):
         x = torch.randn(args.batch, 8)

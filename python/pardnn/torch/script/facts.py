@@ -68,9 +68,7 @@ class Facts:
         self.sized_by_values = self.name in _SIZED_BY_VALUES
         self.masks_size = torch.Tag.dynamic_output_shape in func.tags
 
-    def written_tensors(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> list[torch.Tensor]:
+    def written_tensors(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """The tensors among the arguments that the op changes."""
         found: list[torch.Tensor] = []
         for position in self.written:

@@ -102,4 +102,3 @@ def _data_bytes() -> int:
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     raise OSError("/proc/self/status has no line VmData")
-

@@ -287,9 +287,7 @@ def bytes_of(tensor: torch.Tensor, nbytes: int) -> memoryview:
 def _is_dense(shape: torch.Size, stride: tuple[int, ...]) -> bool:
     """Whether the elements fill a piece of memory without gap, in whatever order."""
     expected = 1
-    for step, size in sorted(
-        (k, s) for s, k in zip(shape, stride, strict=True) if s != 1
-    ):
+    for step, size in sorted((k, s) for s, k in zip(shape, stride, strict=True) if s != 1):
         if step != expected:
             return False
         expected *= size
@@ -299,9 +297,7 @@ def _is_dense(shape: torch.Size, stride: tuple[int, ...]) -> bool:
 def _as_sent(shape: torch.Size, stride: tuple[int, ...]) -> tuple[torch.Size, tuple[int, ...]]:
     """Shape and stride of what travels: expanded dimensions once, gaps closed."""
     if 0 in stride:
-        shape = torch.Size(
-            min(s, 1) if k == 0 else s for s, k in zip(shape, stride, strict=True)
-        )
+        shape = torch.Size(min(s, 1) if k == 0 else s for s, k in zip(shape, stride, strict=True))
     if shape.numel() == 0 or _is_dense(shape, stride):
         return shape, stride
     rows: list[int] = []
@@ -314,12 +310,7 @@ def _as_sent(shape: torch.Size, stride: tuple[int, ...]) -> tuple[torch.Size, tu
 
 def _distinct(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor with each expanded dimension taken once."""
-    return tensor[
-        tuple(
-            slice(0, 1) if k == 0 else slice(None)
-            for k in tensor.stride()
-        )
-    ]
+    return tensor[tuple(slice(0, 1) if k == 0 else slice(None) for k in tensor.stride())]
 
 
 def _as_original(
@@ -331,5 +322,3 @@ def _as_original(
         wide = torch.empty_strided(once, stride, dtype=received.dtype)
         received = wide.copy_(received)
     return received.as_strided(shape, stride)
-
-

@@ -202,5 +202,3 @@ def _replaced(value: Any, given: dict[int, torch.Tensor]) -> Any:
 
 def _joined(results: list[Any]) -> Any:
     return None if results[0] is None else [result[0] for result in results]
-
-

@@ -166,4 +166,3 @@ def _plan_of(step: StepGraph, machine: Any, options: RunOptions) -> Any:
     if path is not None and plan.fits:
         plan.write(str(path))
     return plan
-

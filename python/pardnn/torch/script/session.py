@@ -63,7 +63,9 @@ def run(options: RunOptions) -> int:
     _log_to_terminal()
     check_versions()
     if options.addresses:
-        raise UsageError("ranks of a torch script are processes of this machine; drop the addresses")
+        raise UsageError(
+            "ranks of a torch script are processes of this machine; drop the addresses"
+        )
     if options.respect_devices:
         raise UsageError("--respect-devices is for TensorFlow scripts; drop it")
     from pardnn.torch.script import planning, summary
@@ -112,7 +114,9 @@ class Ranks:
         from pardnn.torch.script import rank
 
         pairs = {
-            (a, b): socket.socketpair() for a in range(self._count) for b in range(a + 1, self._count)
+            (a, b): socket.socketpair()
+            for a in range(self._count)
+            for b in range(a + 1, self._count)
         }
         seed = secrets.randbits(62)
         placement = os.environ.get("PARDNN_RANDOM_PLACEMENT")

@@ -212,4 +212,3 @@ class StepGraph:
                 for rank, count in reads[number].items():
                     known[rank] = max(known.get(rank, 0), count)
         return found
-
