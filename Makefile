@@ -110,7 +110,7 @@ in_core := tools/run_tests $(RESULTS)
 in_tensorflow := PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" tools/run_tests $(RESULTS)
 tensorflow_tests := python/tests/tensorflow tests/end_to_end/tensorflow
 in_torch := PATH="$(CURDIR)/$(TORCH_VENV)/bin:$$PATH" tools/run_tests $(RESULTS)
-torch_tests := python/tests/torch
+torch_tests := python/tests/torch tests/end_to_end/torch
 core_tests := tests python/tests --ignore=tests/wheel $(addprefix --ignore=,$(tensorflow_tests) $(torch_tests))
 
 .PHONY: run-unit run-properties run-core run-core-long run-wheel run-tensorflow run-tensorflow-long run-torch run-torch-long

@@ -249,8 +249,9 @@ def environment_variables(source: str) -> Iterator[str]:
 
 
 def test_every_environment_variable_that_the_package_reads_is_documented() -> None:
-    page = (ROOT / "docs" / "tensorflow.md").read_text()
     for path in (ROOT / "python" / "pardnn").rglob("*.py"):
+        about = "pytorch.md" if "torch" in path.parts else "tensorflow.md"
+        page = (ROOT / "docs" / about).read_text()
         for name in environment_variables(path.read_text()):
             assert f"`{name}`" in page, f"{name}, which {path.relative_to(ROOT)} reads"
 

@@ -1,4 +1,4 @@
-"""Functions with a derivative of their own, one of them computed by numpy, and hooks on gradients."""
+"""Functions with a derivative of their own, one computed by numpy, and hooks on gradients."""
 
 import argparse
 import json

@@ -16,7 +16,7 @@ class EarlyExit(nn.Module):
 
     def forward(self, x):
         x = torch.tanh(self.embed(x))
-        for depth, (layer, leave) in enumerate(zip(self.layers, self.exits)):
+        for depth, (layer, leave) in enumerate(zip(self.layers, self.exits)):  # noqa: B007
             x = torch.tanh(layer(x))
             sure = leave(x)
             if sure.abs().mean() > 0.15:

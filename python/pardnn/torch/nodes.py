@@ -21,7 +21,10 @@ _VIEWS = frozenset(
 # Outputs whose size only oneDNN knows: what reads them is where they are.
 _OF_UNKNOWN_SIZE = {aten.mkldnn_rnn_layer.default: 3}
 # Draw as many numbers as their values say: what others would have to draw is not known.
-_VALUES_DECIDE = ("multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")
+_VALUES_DECIDE = (
+    *("multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet"),
+    "rrelu_with_noise",
+)
 # What has no inputs and is smaller is made on every device instead of being sent.
 EVERYWHERE_BYTES = 64 * 1024
 

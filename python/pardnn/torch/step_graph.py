@@ -172,7 +172,12 @@ class _Builder:
                 key,
                 "Write",
                 1000,
-                [f"!{variable_key(name)}", self._input(value_of(new)), f"^{_BACKWARD_DONE}"],
+                [
+                    f"!{variable_key(name)}",
+                    self._input(value_of(new)),
+                    f"^{_key(self._state[name])}",  # nothing else may read it
+                    f"^{_BACKWARD_DONE}",
+                ],
                 group=self._groups.name(self._state[name]),
                 phase="u",
                 at=next(self._order),

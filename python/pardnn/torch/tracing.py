@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
 )
 from torch._subclasses.functional_tensor import FunctionalTensorMode, dispatch_functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils import _pytree as pytree
 
@@ -94,6 +94,7 @@ def trace(
     the user's own line, for what no graph can hold.
     """
     trained = trained_names(model, optimizer)
+    _refuse_hooks(model, optimizer)
     # A ShapeEnv, so that values which only the data decide become symbols and are found below.
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
 
@@ -107,18 +108,37 @@ def trace(
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         raise Refusal("example_batch holds something that is not a tensor; expected tensors only")
     names = [*parameters, *buffers]
+    forward: set[torch.fx.Node] = set()
 
     def step(*values: torch.Tensor) -> list[torch.Tensor | None]:
         state = dict(zip(names, values, strict=False))
         x, y = pytree.tree_unflatten(list(values[len(names) :]), spec)
-        held = {name: state[name] for name in buffers}
-        loss = loss_fn(_called(model, {**state}, held, x), y)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            raise Refusal("loss_fn answered no scalar tensor; expected a loss of one element")
-        gradients = torch.autograd.grad(loss, [state[name] for name in trained], allow_unused=True)
-        return [loss.detach(), *gradients, *held.values()]
+        # Also while loss and gradients are found: loss_fn may look into the model, and checkpoints
+        # run parts of it again.
+        replaced = nn.utils.stateless._reparametrize_module(model, {**state}, tie_weights=True)
+        with replaced:
+            loss = loss_fn(_called(model, x), y)
+            if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+                raise Refusal("loss_fn answered no scalar tensor; expected a loss of one element")
+            forward.update(_nodes_so_far())
+            wanted = [state[name] for name in trained]
+            gradients = torch.autograd.grad(loss, wanted, allow_unused=True)
+            held = dict(model.named_buffers(remove_duplicate=False))
+        return [loss.detach(), *gradients, *(held.get(name, state[name]) for name in buffers)]
 
     flat = [*parameters.values(), *buffers.values(), *(fake(leaf) for leaf in leaves)]
+    module = _traced(step, model, mode, flat)
+    _clean(module)
+    _refuse_symbols(module)
+    _refuse_second_draws(module, forward)
+    _refuse_held_parameters(module, model)
+    return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+
+
+def _traced(
+    step: Callable[..., Any], model: nn.Module, mode: FakeTensorMode, flat: Sequence[torch.Tensor]
+) -> torch.fx.GraphModule:
+    """What ``step`` does with these tensors, as a graph. Raises Refusal."""
     functional = dispatch_functionalize(step, FunctionalTensorMode())
     with (
         _told_where(),
@@ -128,15 +148,13 @@ def trace(
         torch.autograd.set_multithreading_enabled(False),
         mode,
     ):
-        module = make_fx(
+        traced: torch.fx.GraphModule = make_fx(
             functional,
             tracing_mode="real",
             _allow_non_fake_inputs=True,
             record_stack_traces=True,
         )(*flat)
-    _clean(module)
-    _refuse_symbols(module)
-    return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+    return traced
 
 
 def _faked(mode: FakeTensorMode, device: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -147,18 +165,17 @@ def _faked(mode: FakeTensorMode, device: str, tensor: torch.Tensor) -> torch.Ten
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
 
 
-def _called(
-    model: nn.Module, state: dict[str, torch.Tensor], held: dict[str, torch.Tensor], x: Any
-) -> Any:
-    """The model's answer with ``state``; ``held`` gets what its buffers are afterwards."""
-    arguments, keywords = (x, {}) if isinstance(x, tuple) else ((), x)
-    if not isinstance(x, (tuple, dict)):
-        arguments, keywords = (x,), {}
-    replaced = nn.utils.stateless._reparametrize_module(model, state, tie_weights=True)
-    with replaced:
-        answer = model(*arguments, **keywords)
-        held.update({name: b for name, b in model.named_buffers() if name in held})
-    return answer
+def _called(model: nn.Module, x: Any) -> Any:
+    """The model's answer."""
+    if isinstance(x, dict):
+        return model(**x)
+    return model(*x) if isinstance(x, tuple) else model(x)
+
+
+def _nodes_so_far() -> list[torch.fx.Node]:
+    """What has been traced until now."""
+    mode: Any = get_proxy_mode()
+    return list(mode.tracer.graph.nodes)
 
 
 @contextlib.contextmanager
@@ -190,12 +207,14 @@ def _told_where() -> Iterator[None]:
             f"{_user_line(error)}: the size of this tensor depends on values, which a plan made "
             "before training cannot know"
         ) from error
-    except RuntimeError as error:
-        if isinstance(error, Refusal) or "numpy" not in str(error):
+    except (RuntimeError, AssertionError) as error:
+        if isinstance(error, Refusal):
             raise
-        raise Refusal(
-            f"{_user_line(error)}: numpy cannot be used inside of a captured step; use torch"
-        ) from error
+        if "numpy" in str(error):
+            why = "numpy cannot be used inside of a captured step; use torch"
+        else:
+            why = f"this cannot be captured: {str(error).partition(chr(10))[0]}"
+        raise Refusal(f"{_user_line(error)}: {why}") from error
 
 
 def _user_line(error: BaseException) -> str:
@@ -231,6 +250,44 @@ def _refuse_symbols(module: torch.fx.GraphModule) -> None:
             raise Refusal(
                 f"{_place_of(node)}: what this op answers depends on values of tensors, which a "
                 "plan made before training cannot know"
+            )
+
+
+def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Hooks that run between backward and update would be left out."""
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise Refusal("the optimizer has hooks around its step(), which no worker can call")
+    for name, parameter in model.named_parameters():
+        late = getattr(parameter, "_post_accumulate_grad_hooks", None)
+        if parameter._backward_hooks or late:
+            raise Refusal(
+                f"{name} has a hook on its gradient, which no worker can call; change gradients in "
+                "the loss, or use the hooks of modules"
+            )
+
+
+def _refuse_second_draws(module: torch.fx.GraphModule, forward: set[torch.fx.Node]) -> None:
+    """A checkpoint sets the generator back before it draws again, which no graph says."""
+    for node in module.graph.nodes:
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags and node not in forward:
+            raise Refusal(
+                f"{_place_of(node)}: random numbers are drawn while gradients are found, as by "
+                "dropout inside of torch.utils.checkpoint; move it out of the checkpoint"
+            )
+
+
+def _refuse_held_parameters(module: torch.fx.GraphModule, model: nn.Module) -> None:
+    """A parameter reached past its module would keep its first value for ever."""
+    memory = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    for node in module.graph.nodes:
+        if node.op != "get_attr":
+            continue
+        tensor = getattr(module, str(node.target))
+        if tensor.requires_grad or tensor.untyped_storage()._cdata in memory:
+            raise Refusal(
+                f"{_place_of(next(iter(node.users)))}: a parameter is read that the step cannot "
+                "see change; reach it as an attribute of the model, as in model.layer.weight"
             )
 
 

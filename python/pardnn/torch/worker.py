@@ -75,11 +75,11 @@ class Worker:
 
     def _warm_up(self) -> None:
         """The first update imports half of torch, which is none of the model's memory."""
-        tiny: Any = [[nn.Parameter(torch.zeros(1))] for _ in self._setup.groups]
+        tiny: Any = [[nn.Parameter(torch.zeros(1, 1))] for _ in self._setup.groups]
         setup = self._setup
         optimizer = optimizers.alike(setup.optimizer, setup.settings, setup.groups, tiny)
         for (parameter,) in tiny:
-            parameter.grad = torch.zeros(1)
+            parameter.grad = torch.zeros(1, 1)  # some take matrices alone
         with torch.random.fork_rng(devices=[]):
             optimizer.step()
 

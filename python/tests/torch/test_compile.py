@@ -9,17 +9,22 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch_models import CASES, MB, anywhere, batches, placed_training, plain_training, planned
+from torch_models import (
+    CASES,
+    MB,
+    anywhere,
+    batches,
+    placed_training,
+    plain_training,
+    planned,
+    same,
+)
 
 from pardnn.errors import Refusal, UsageError
 from pardnn.torch import api, deferring
 
 torch.set_num_threads(1)
 STEPS = 4
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -186,8 +191,9 @@ def test_a_worker_that_gets_no_more_memory_is_named() -> None:
     model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(3)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     example = (torch.randn(2, 1024), torch.randn(2, 1024))
-    plan = planned(api.capture(model, nn.functional.mse_loss, optimizer, example))
-    with pytest.raises(api.WorkerError, match=r"worker \d got no more memory, of which it may"):
+    place = anywhere(1, among=1)  # all of 3 * 3 * 4.2 MB on the first of them
+    plan = place(api.capture(model, nn.functional.mse_loss, optimizer, example))
+    with pytest.raises(api.WorkerError, match=r"worker 0 got no more memory, of which it may"):
         step = api.compile(
             model, nn.functional.mse_loss, optimizer, example, devices=3, memory=18 * MB, plan=plan
         )

@@ -149,6 +149,10 @@ def placed_training(
         return losses, step.state_dict()
 
 
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
+
+
 def machine(devices: int = 3) -> pardnn.Machine:
     return pardnn.Machine.uniform(devices=devices, memory=10**12, bandwidth=10**9, overhead=100_000)
 
@@ -157,8 +161,10 @@ def planned(captured: Any) -> pardnn.Plan:
     return pardnn.plan(captured.graph, machine(), sequence="given", steps=5)
 
 
-def anywhere(seed: int) -> Callable[[Any], pardnn.Plan]:
-    """Every op on a random device; only what looks into one memory stays together."""
+def anywhere(seed: int, among: int = 3) -> Callable[[Any], pardnn.Plan]:
+    """Every op on a random one of the first ``among`` of three devices; only what looks into one
+    memory stays together.
+    """
 
     def place(captured: Any) -> pardnn.Plan:
         chance = random.Random(seed)
@@ -170,7 +176,7 @@ def anywhere(seed: int) -> Callable[[Any], pardnn.Plan]:
                 continue
             group = re.search(r" @(\S+)", line)
             name = group.group(1) if group else words[1]
-            placement[words[1]] = group_device.setdefault(name, f"d{chance.randrange(3)}")
+            placement[words[1]] = group_device.setdefault(name, f"d{chance.randrange(among)}")
         order = {f"d{n}": [] for n in range(3)}
         for key in at_order(captured.graph):
             order[placement[key]].append(key)

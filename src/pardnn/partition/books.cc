@@ -18,19 +18,46 @@ Books::Books(const Problem& problem, const Times& times, UnitPlacement placement
     : problem_(problem),
       times_(times),
       placement_(std::move(placement)),
-      start_ns_(timeline.start_ns),
       finish_ns_(timeline.finish_ns),
-      step_ns_(timeline.step_ns),
-      took_over_(problem.graph().tensors().size(), 0),
+      device_(problem.graph().ops().size()),
+      runs_(problem.graph().ops().size()),
+      producer_(problem.graph().tensors().size()),
+      shared_input_(problem.graph().tensors().size()),
+      shares_(problem.graph().ops().size(), 0),
+      lives_(problem.graph().tensors().size() * problem.device_count()),
       limit_bytes_(problem.device_count(), 0) {
   for (const DeviceId device : problem.devices()) {
     limit_bytes_[device] = problem.limit_bytes(device);
   }
-  note_transfers(timeline);
-  note_take_overs(lifetimes);
   choose_moments(timeline);
+  note_transfers(timeline);
+  note_shared_inputs(lifetimes);
   profiles_ = Table<DeviceId, Profile>(problem.device_count(), Profile(moments_.size()));
   enter_everything();
+}
+
+// Bytes only grow where an op or a transfer starts.
+void Books::choose_moments(const Timeline& timeline) {
+  moments_.push_back(0);
+  for (const OpId op : problem_.graph().ops()) moments_.push_back(timeline.start_ns[op]);
+  for (const Transfer& transfer : timeline.transfers) moments_.push_back(transfer.start_ns);
+  std::sort(moments_.begin(), moments_.end());
+  moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+  step_ = {0, std::max(1U, moment_after(timeline.step_ns))};
+  for (const OpId op : problem_.graph().ops()) {
+    const std::uint32_t start = moment_before(timeline.start_ns[op]);
+    runs_[op] = {start, std::max(start + 1, moment_after(timeline.finish_ns[op]))};
+  }
+}
+
+std::uint32_t Books::moment_before(std::int64_t time_ns) const {
+  return static_cast<std::uint32_t>(std::upper_bound(moments_.begin(), moments_.end(), time_ns) -
+                                    moments_.begin() - 1);
+}
+
+std::uint32_t Books::moment_after(std::int64_t time_ns) const {
+  return static_cast<std::uint32_t>(std::lower_bound(moments_.begin(), moments_.end(), time_ns) -
+                                    moments_.begin());
 }
 
 void Books::note_transfers(const Timeline& timeline) {
@@ -38,8 +65,9 @@ void Books::note_transfers(const Timeline& timeline) {
   std::vector<std::pair<TensorId, Sent>> all;
   for (const Transfer& transfer : timeline.transfers) {
     if (!transfer.output.has_value()) continue;
-    all.emplace_back(graph.outputs(transfer.producer)[*transfer.output],
-                     Sent{transfer.to, transfer.start_ns, transfer.arrival_ns});
+    all.emplace_back(
+        graph.outputs(transfer.producer)[*transfer.output],
+        Sent{transfer.to, moment_before(transfer.start_ns), moment_after(transfer.arrival_ns)});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second.to) < std::pair(b.first, b.second.to);
@@ -52,23 +80,19 @@ void Books::note_transfers(const Timeline& timeline) {
 }
 
 // A tensor that may take over a buffer and is not the first in any did take one over.
-void Books::note_take_overs(const std::vector<Buffer>& lifetimes) {
+void Books::note_shared_inputs(const std::vector<Buffer>& lifetimes) {
   const Graph& graph = problem_.graph();
-  for (const TensorId tensor : graph.tensors()) {
-    took_over_[tensor] = graph.tensor(tensor).takes_over.has_value();
-  }
+  Table<TensorId, char> is_first(graph.tensors().size(), 0);
   for (const Buffer& buffer : lifetimes) {
-    if (buffer.what == Buffer::What::kOutput) took_over_[*buffer.tensor] = 0;
+    if (buffer.what == Buffer::What::kOutput) is_first[*buffer.tensor] = 1;
   }
-}
-
-// Bytes only grow where an op or a transfer starts.
-void Books::choose_moments(const Timeline& timeline) {
-  moments_.push_back(0);
-  for (const OpId op : problem_.graph().ops()) moments_.push_back(start_ns_[op]);
-  for (const Transfer& transfer : timeline.transfers) moments_.push_back(transfer.start_ns);
-  std::sort(moments_.begin(), moments_.end());
-  moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+  for (const TensorId tensor : graph.tensors()) {
+    const Tensor& output = graph.tensor(tensor);
+    producer_[tensor] = output.producer;
+    const bool took_over = output.takes_over.has_value() && !is_first[tensor];
+    shared_input_[tensor] = took_over ? output.takes_over : output.alias_of;
+    if (shared_input_[tensor].has_value()) shares_[output.producer] = 1;
+  }
 }
 
 void Books::enter_everything() {
@@ -76,37 +100,32 @@ void Books::enter_everything() {
   for (const DeviceId device : problem_.devices()) {
     profiles_[device].add(0, moments_.size(), problem_.reserve_bytes(device));
   }
-  for (const UnitId unit : problem_.units()) enter_unit(unit, placement_[unit], +1);
+  for (const UnitId unit : problem_.units()) put(unit, placement_[unit], +1);
   std::vector<DeviceId> devices;
   for (const TensorId tensor : graph.tensors()) {
-    if (graph.is_every(graph.tensor(tensor).producer)) continue;
+    if (graph.is_every(producer_[tensor])) continue;
     devices.assign(1, home(tensor));
     for (const OpId reader : graph.readers(tensor)) devices.push_back(home(reader));
     std::sort(devices.begin(), devices.end());
     devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
     for (const DeviceId device : devices) {
-      if (root(tensor, device) == tensor) enter({tensor, device}, +1);
+      if (root(tensor, device) == tensor) set_life({tensor, device}, life({tensor, device}));
     }
   }
+  forget_marks();
 }
 
 std::int64_t Books::overflow_bytes(DeviceId device) const {
-  const Profile& profile = profiles_[device];
-  return std::max<std::int64_t>(0, profile.at(profile.fullest()) - limit_bytes_[device]);
-}
-
-std::optional<std::uint32_t> Books::shared_input(TensorId tensor) const {
-  const Tensor& output = problem_.graph().tensor(tensor);
-  return took_over_[tensor] ? output.takes_over : output.alias_of;
+  return std::max<std::int64_t>(0, profiles_[device].most() - limit_bytes_[device]);
 }
 
 std::optional<TensorId> Books::root(TensorId tensor, DeviceId device) const {
   const Graph& graph = problem_.graph();
   while (true) {
-    const OpId producer = graph.tensor(tensor).producer;
+    const OpId producer = producer_[tensor];
     if (graph.is_every(producer)) return std::nullopt;
     if (home(producer) != device) return tensor;
-    const std::optional<std::uint32_t> input = shared_input(tensor);
+    const std::optional<std::uint32_t> input = shared_input_[tensor];
     if (!input.has_value()) return tensor;
     if (graph.inputs(producer)[*input].is_variable()) return std::nullopt;
     tensor = graph.inputs(producer)[*input].tensor();
@@ -117,9 +136,10 @@ Books::Sent Books::sent(TensorId tensor, DeviceId to) const {
   for (const Sent& known : sent_[tensor]) {
     if (known.to == to) return known;
   }
-  const OpId producer = problem_.graph().tensor(tensor).producer;
+  const OpId producer = producer_[tensor];
   const std::int64_t request_ns = finish_ns_[producer];
-  return {to, request_ns, saturating_add(request_ns, times_.mean_crossing_ns(tensor))};
+  return {to, moment_before(request_ns),
+          moment_after(saturating_add(request_ns, times_.mean_crossing_ns(tensor)))};
 }
 
 // Calls visit(reader) for every op on the place's device that reads the buffer, and
@@ -127,179 +147,200 @@ Books::Sent Books::sent(TensorId tensor, DeviceId to) const {
 template <class VisitReader, class VisitTensor>
 void Books::walk(Place place, VisitReader visit_reader, VisitTensor visit_tensor) const {
   const Graph& graph = problem_.graph();
-  std::vector<TensorId> open{place.tensor};
-  while (!open.empty()) {
-    const TensorId tensor = open.back();
-    open.pop_back();
+  std::vector<TensorId> open;
+  TensorId tensor = place.tensor;
+  while (true) {
     visit_tensor(tensor);
     for (const OpId reader : graph.readers(tensor)) {
       if (home(reader) != place.device) continue;
       visit_reader(reader);
+      if (!shares_[reader]) continue;
       for (const TensorId output : graph.outputs(reader)) {
-        const std::optional<std::uint32_t> shared = shared_input(output);
+        const std::optional<std::uint32_t> shared = shared_input_[output];
         if (!shared.has_value()) continue;
         const Input& input = graph.inputs(reader)[*shared];
         if (!input.is_variable() && input.tensor() == tensor) open.push_back(output);
       }
     }
+    if (open.empty()) return;
+    tensor = open.back();
+    open.pop_back();
   }
 }
 
-std::optional<Books::Span> Books::life(Place place) const {
+Books::Span Books::life(Place place) const {
   const Graph& graph = problem_.graph();
-  const OpId producer = graph.tensor(place.tensor).producer;
+  const OpId producer = producer_[place.tensor];
   const bool own = home(producer) == place.device;
   Span span;
   if (own) {
-    span = {start_ns_[producer], finish_ns_[producer]};
+    span = runs_[producer];
   } else {
-    const Sent copy = sent(place.tensor, place.device);
-    span = {copy.start_ns, copy.start_ns};
+    span.begin = span.end = sent(place.tensor, place.device).begin;
   }
+  ++work_;
   bool read = false;
   walk(
       place,
       [&](OpId reader) {
         read = true;
-        span.end_ns = std::max(span.end_ns, finish_ns_[reader]);
+        span.end = std::max(span.end, runs_[reader].end);
       },
       [&](TensorId tensor) {
         if (home(tensor) != place.device) return;  // the copy itself is sent from its home
-        if (graph.tensor(tensor).fetched) span.end_ns = step_ns_;
+        if (graph.tensor(tensor).fetched) span.end = std::max(span.end, step_.end);
         for (const OpId reader : graph.readers(tensor)) {
           if (home(reader) == place.device) continue;
-          span.end_ns = std::max(span.end_ns, sent(tensor, home(reader)).arrival_ns);
+          span.end = std::max(span.end, sent(tensor, home(reader)).end);
         }
       });
-  if (!own && !read) return std::nullopt;
-  span.end_ns = std::max(span.end_ns, span.begin_ns + 1);
+  if (!own && !read) return {};
+  span.end = std::max(span.end, span.begin + 1);
   return span;
 }
 
-// Rounded outwards to whole moments.
-std::pair<std::size_t, std::size_t> Books::range(Span span) const {
-  const auto position = [&](auto it) { return static_cast<std::size_t>(it - moments_.begin()); };
-  const std::size_t first =
-      position(std::upper_bound(moments_.begin(), moments_.end(), span.begin_ns)) - 1;
-  const std::size_t last =
-      position(std::lower_bound(moments_.begin(), moments_.end(), span.end_ns));
-  return {first, std::max(last, first + 1)};
-}
-
-void Books::add(DeviceId device, Span span, std::int64_t bytes) {
-  const auto [first, last] = range(span);
-  profiles_[device].add(first, last, bytes);
-}
-
-void Books::enter(Place place, int sign) {
-  if (const std::optional<Span> span = life(place)) {
-    add(place.device, *span, sign * problem_.buffer_bytes(place.tensor));
+void Books::set_life(Place place, Span span) {
+  Span& known = lives_[slot(place)];
+  if (known == span) return;
+  lives_before_.push_back({place, known});
+  const std::int64_t bytes = problem_.buffer_bytes(place.tensor);
+  Profile& profile = profiles_[place.device];
+  // Only what differs: ends of a life change more often than the whole.
+  if (known.begin < span.end && span.begin < known.end) {
+    profile.add(known.begin, span.begin, -bytes);
+    profile.add(span.begin, known.begin, bytes);
+    profile.add(known.end, span.end, bytes);
+    profile.add(span.end, known.end, -bytes);
+  } else {
+    profile.add(known.begin, known.end, -bytes);
+    profile.add(span.begin, span.end, bytes);
   }
+  known = span;
 }
 
-// What does not depend on where others are: variables, workspace, `every` values.
-void Books::enter_unit(UnitId unit, DeviceId device, int sign) {
+// The unit comes (+1) or goes, with what does not depend on where others are: variables,
+// workspace, `every` values.
+void Books::put(UnitId unit, DeviceId device, int sign) {
   const Graph& graph = problem_.graph();
-  const Span step{0, step_ns_};
+  Profile& profile = profiles_[device];
   for (const VariableId variable : problem_.variables(unit)) {
-    add(device, step, sign * problem_.buffer_bytes(variable));
+    profile.add(step_.begin, step_.end, sign * problem_.buffer_bytes(variable));
   }
   for (const OpId op : problem_.ops(unit)) {
+    device_[op] = device;
     if (const std::int64_t bytes = problem_.workspace_bytes(op); bytes > 0) {
-      add(device, {start_ns_[op], finish_ns_[op]}, sign * bytes);
+      profile.add(runs_[op].begin, runs_[op].end, sign * bytes);
     }
     for (const Input& input : graph.inputs(op)) {
       if (input.is_variable()) continue;
-      if (!graph.is_every(graph.tensor(input.tensor()).producer)) continue;
+      if (!graph.is_every(producer_[input.tensor()])) continue;
       const TensorId origin = *graph.origin(input.tensor()).tensor;
       const std::uint64_t key = std::uint64_t{index(origin)} * kMaxDevices + index(device);
       std::uint32_t& readers = every_readers_[key];
       const bool there = readers > 0;
       readers += static_cast<std::uint32_t>(sign);
-      if (there != (readers > 0)) add(device, step, sign * problem_.buffer_bytes(origin));
+      if (there != (readers > 0)) {
+        profile.add(step_.begin, step_.end, sign * problem_.buffer_bytes(origin));
+      }
     }
   }
 }
 
 // Every buffer whose life may change when the unit goes from one of the devices to the other.
-std::vector<Books::Place> Books::touched(UnitId unit, DeviceId a, DeviceId b) const {
+void Books::note_touched(UnitId unit, DeviceId a, DeviceId b) {
   const Graph& graph = problem_.graph();
-  std::vector<Place> places;
   const auto note = [&](TensorId tensor, DeviceId device) {
-    if (const auto first = root(tensor, device)) places.push_back({*first, device});
+    if (const auto first = root(tensor, device)) touched_.push_back({*first, device});
   };
   for (const OpId op : problem_.ops(unit)) {
     for (const Input& input : graph.inputs(op)) {
       if (input.is_variable()) continue;
       const TensorId tensor = input.tensor();
-      if (graph.is_every(graph.tensor(tensor).producer)) continue;
+      if (graph.is_every(producer_[tensor])) continue;
       note(tensor, a);
       note(tensor, b);
-      note(tensor, home(tensor));
+      const DeviceId where = home(tensor);
+      if (where != a && where != b) note(tensor, where);
     }
     for (const TensorId tensor : graph.outputs(op)) {
       note(tensor, a);
       note(tensor, b);
     }
   }
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  return places;
 }
 
 void Books::move(UnitId unit, DeviceId to) {
   const DeviceId from = placement_[unit];
   if (from == to) return;
-  for (const Place& place : touched(unit, from, to)) enter(place, -1);
-  enter_unit(unit, from, -1);
+  places_before_.emplace_back(unit, from);
+  touched_.clear();
+  note_touched(unit, from, to);
+  put(unit, from, -1);
   placement_[unit] = to;
-  for (const Place& place : touched(unit, from, to)) enter(place, +1);
-  enter_unit(unit, to, +1);
+  put(unit, to, +1);
+  note_touched(unit, from, to);
+  std::sort(touched_.begin(), touched_.end());
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+  for (const Place& place : touched_) {
+    const bool is_first = root(place.tensor, place.device) == place.tensor;
+    set_life(place, is_first ? life(place) : Span{});
+  }
 }
 
-std::int64_t Books::room_bytes(UnitId unit, DeviceId device) const {
-  Span span{step_ns_, 0};
-  if (!problem_.variables(unit).empty()) span = {0, step_ns_};
+void Books::forget_marks() {
+  lives_before_.clear();
+  places_before_.clear();
+}
+
+void Books::undo(Mark mark) {
+  while (places_before_.size() > mark.places) {
+    const auto [unit, device] = places_before_.back();
+    places_before_.pop_back();
+    put(unit, placement_[unit], -1);
+    placement_[unit] = device;
+    put(unit, device, +1);
+  }
+  for (std::size_t n = lives_before_.size(); n-- > mark.lives;) {
+    const Before before = lives_before_[n];
+    set_life(before.place, before.span);
+  }
+  lives_before_.resize(mark.lives);
+}
+
+Books::Span Books::alive(UnitId unit) const {
+  if (!problem_.variables(unit).empty() || problem_.ops(unit).empty()) return step_;
+  Span span = runs_[problem_.ops(unit).front()];
   for (const OpId op : problem_.ops(unit)) {
-    span.begin_ns = std::min(span.begin_ns, start_ns_[op]);
-    span.end_ns = std::max(span.end_ns, finish_ns_[op]);
+    span.begin = std::min(span.begin, runs_[op].begin);
+    span.end = std::max(span.end, runs_[op].end);
     for (const TensorId tensor : problem_.graph().outputs(op)) {
       const auto first = root(tensor, home(op));
       if (!first.has_value()) continue;
-      const auto alive = life({*first, home(op)});
-      if (alive.has_value()) span.end_ns = std::max(span.end_ns, alive->end_ns);
+      span.end = std::max(span.end, lives_[slot({*first, home(op)})].end);
     }
   }
-  span.begin_ns = std::min(span.begin_ns, span.end_ns);
-  const auto [first, last] = range(span);
-  return limit_bytes_[device] - profiles_[device].most(first, last);
+  return span;
 }
 
 std::vector<Books::Leaving> Books::freeable(DeviceId device, std::size_t moment) const {
   const Graph& graph = problem_.graph();
-  const std::int64_t now_ns = moments_[moment];
   Table<UnitId, std::int64_t> alone(problem_.units().size(), 0);
   std::map<std::vector<UnitId>, std::int64_t> together;
-  Table<TensorId, char> seen(graph.tensors().size(), 0);
-  const auto credit = [&](TensorId tensor) {
-    const auto first = root(tensor, device);
-    if (!first.has_value() || seen[*first]) return;
-    seen[*first] = 1;
-    std::vector<UnitId> units = holders({*first, device}, moment);
-    const std::int64_t bytes = problem_.buffer_bytes(*first);
+  work_ += (graph.ops().size() + graph.tensors().size()) / 8;
+  for (const TensorId tensor : graph.tensors()) {
+    const Span span = lives_[slot({tensor, device})];
+    if (moment < span.begin || moment >= span.end) continue;
+    std::vector<UnitId> units = holders({tensor, device}, moment);
+    const std::int64_t bytes = problem_.buffer_bytes(tensor);
     if (units.size() == 1) {
       alone[units.front()] += bytes;
     } else if (!units.empty()) {
       together[std::move(units)] += bytes;
     }
-  };
+  }
   for (const OpId op : graph.ops()) {
     if (graph.is_every(op) || home(op) != device) continue;
-    for (const Input& input : graph.inputs(op)) {
-      if (!input.is_variable()) credit(input.tensor());
-    }
-    for (const TensorId tensor : graph.outputs(op)) credit(tensor);
-    if (start_ns_[op] <= now_ns && now_ns < finish_ns_[op]) {
+    if (runs_[op].begin <= moment && moment < runs_[op].end) {
       alone[*problem_.unit(op)] += problem_.workspace_bytes(op);
     }
   }
@@ -321,28 +362,24 @@ std::vector<Books::Leaving> Books::freeable(DeviceId device, std::size_t moment)
 // The units because of which the buffer is there at that moment; none when they are too many.
 std::vector<UnitId> Books::holders(Place place, std::size_t moment) const {
   const Graph& graph = problem_.graph();
-  const auto span = life(place);
-  if (!span.has_value()) return {};
-  const auto [first, last] = range(*span);
-  if (moment < first || moment >= last) return {};
-  const std::int64_t now_ns = moments_[moment];
-  const OpId producer = graph.tensor(place.tensor).producer;
+  const OpId producer = producer_[place.tensor];
   const bool own = home(producer) == place.device;
   std::vector<UnitId> units;
   const auto hold = [&](UnitId unit) {
     if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
   };
-  if (own && finish_ns_[producer] > now_ns) hold(*problem_.unit(producer));
+  ++work_;
+  if (own && runs_[producer].end > moment) hold(*problem_.unit(producer));
   walk(
       place,
       [&](OpId reader) {
-        if (finish_ns_[reader] > now_ns && units.size() <= kMostHolders) {
+        if (runs_[reader].end > moment && units.size() <= kMostHolders) {
           hold(*problem_.unit(reader));
         }
       },
       [&](TensorId tensor) {
         if (graph.tensor(tensor).fetched && home(tensor) == place.device) {
-          hold(*problem_.unit(graph.tensor(tensor).producer));
+          hold(*problem_.unit(producer_[tensor]));
         }
       });
   if (units.size() > kMostHolders) return {};

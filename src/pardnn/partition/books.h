@@ -1,8 +1,9 @@
 // Books: the memory of every device over time while units are moved, without simulating again.
 //
-// Made from one simulated schedule, they keep its starts and finishes and work out anew the life of
-// just those buffers that a move touches: O(degree * log ops) per move. What the books say is a
-// forecast; the simulator has the last word.
+// Made from one simulated schedule, they keep its starts and finishes and the life of every buffer.
+// A move works out anew the lives of just those buffers that it touches: O(degree * log ops); it is
+// undone by putting the old ones back. What the books say is a forecast; the simulator has the last
+// word.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,15 @@ class Books {
   std::int64_t time_ns(std::size_t moment) const { return moments_[moment]; }
 
   void move(UnitId unit, DeviceId to);
+  // Moves can be undone back to any mark that was not forgotten.
+  struct Mark {
+    std::size_t places = 0, lives = 0;
+  };
+  Mark mark() const { return {places_before_.size(), lives_before_.size()}; }
+  void undo(Mark mark);
+  void forget_marks();
+  // Buffers whose lives were worked out so far, and buffers and ops gone through for `freeable`.
+  std::size_t work() const { return work_; }
 
   // Units that free bytes of `device` at `moment` when they leave together, ascending. A buffer
   // goes with the units of its remaining readers there, eight at most, or, where none remain, with
@@ -45,58 +55,78 @@ class Books {
   };
   std::vector<Leaving> freeable(DeviceId device, std::size_t moment) const;
 
-  // What the unit would still have room for on `device` while it is alive there; below 0: it would
-  // not even fit with nothing added.
-  std::int64_t room_bytes(UnitId unit, DeviceId device) const;
+  struct Span {  // of moments, half-open; empty: not there
+    std::uint32_t begin = 0, end = 0;
+    bool operator==(const Span&) const = default;
+  };
+  // From its first start to the last moment at which something holds what it makes where it is.
+  Span alive(UnitId unit) const;
+  // What there would still be room for on `device` all that while; below 0: it is too full already.
+  std::int64_t room_bytes(DeviceId device, Span span) const {
+    return limit_bytes_[device] - profiles_[device].most(span.begin, span.end);
+  }
 
  private:
-  struct Span {
-    std::int64_t begin_ns = 0, end_ns = 0;
-  };
   struct Sent {
     DeviceId to;
-    std::int64_t start_ns, arrival_ns;
+    std::uint32_t begin, end;  // the start, and the first moment at which it has arrived
   };
   struct Place {  // of one buffer: its first tensor there, and the device
     TensorId tensor;
     DeviceId device;
     auto operator<=>(const Place&) const = default;
   };
+  struct Before {
+    Place place;
+    Span span;
+  };
 
-  void note_transfers(const Timeline& timeline);
-  void note_take_overs(const std::vector<Buffer>& lifetimes);
   void choose_moments(const Timeline& timeline);
+  void note_transfers(const Timeline& timeline);
+  void note_shared_inputs(const std::vector<Buffer>& lifetimes);
   void enter_everything();
 
-  DeviceId home(OpId op) const { return placement_[*problem_.unit(op)]; }
-  DeviceId home(TensorId tensor) const { return home(problem_.graph().tensor(tensor).producer); }
-  // The input whose buffer the output lives in, where it has none of its own.
-  std::optional<std::uint32_t> shared_input(TensorId tensor) const;
+  // The moment at or before this time, and the first one that is not before it.
+  std::uint32_t moment_before(std::int64_t time_ns) const;
+  std::uint32_t moment_after(std::int64_t time_ns) const;
+  DeviceId home(OpId op) const { return device_[op]; }
+  DeviceId home(TensorId tensor) const { return device_[producer_[tensor]]; }
+  std::size_t slot(Place place) const {
+    return index(place.tensor) * limit_bytes_.size() + index(place.device);
+  }
   // First tensor of the buffer that holds `tensor` on `device`; nothing for variables and `every`.
   std::optional<TensorId> root(TensorId tensor, DeviceId device) const;
   Sent sent(TensorId tensor, DeviceId to) const;
-  // Life of the buffer with this first tensor; nothing when it is not there.
-  std::optional<Span> life(Place place) const;
+  // Life of the buffer with this first tensor; empty when it is not there.
+  Span life(Place place) const;
   template <class VisitReader, class VisitTensor>
   void walk(Place place, VisitReader visit_reader, VisitTensor visit_tensor) const;
   std::vector<UnitId> holders(Place place, std::size_t moment) const;
-  std::vector<Place> touched(UnitId unit, DeviceId a, DeviceId b) const;
-  void enter(Place place, int sign);
-  void enter_unit(UnitId unit, DeviceId device, int sign);
-  void add(DeviceId device, Span span, std::int64_t bytes);
-  std::pair<std::size_t, std::size_t> range(Span span) const;
+  void note_touched(UnitId unit, DeviceId a, DeviceId b);
+  void set_life(Place place, Span span);
+  void put(UnitId unit, DeviceId device, int sign);
 
   const Problem& problem_;
   const Times& times_;
   UnitPlacement placement_;
-  Table<OpId, std::int64_t> start_ns_, finish_ns_;
-  std::int64_t step_ns_ = 0;
+  Table<OpId, std::int64_t> finish_ns_;
   std::vector<std::int64_t> moments_;
+  Span step_;
+  Table<OpId, DeviceId> device_;
+  Table<OpId, Span> runs_;
+  Table<TensorId, OpId> producer_;
   Lists<TensorId, Sent> sent_;
-  Table<TensorId, char> took_over_;
+  // The input whose buffer the output lives in, where it has none of its own.
+  Table<TensorId, std::optional<std::uint32_t>> shared_input_;
+  Table<OpId, char> shares_;  // some output of it does
+  std::vector<Span> lives_;   // tensors x devices; of first tensors
   std::unordered_map<std::uint64_t, std::uint32_t> every_readers_;  // by origin and device
   Table<DeviceId, Profile> profiles_;
   Table<DeviceId, std::int64_t> limit_bytes_;
+  std::vector<Place> touched_;
+  std::vector<Before> lives_before_;                        // of what moved since
+  std::vector<std::pair<UnitId, DeviceId>> places_before_;  // marks were forgotten
+  mutable std::size_t work_ = 0;
 };
 
 }  // namespace pardnn

@@ -2,7 +2,9 @@
 //
 // Every ready op waits in a queue of each device it may run on, by the moment its inputs can be
 // there. Moments are looked up again when an op is about to be taken: channels that filled up
-// meanwhile only make them later. O((ops + edges) * devices * log ops).
+// meanwhile only make them later. Where the last input waits for channels, the op waits in a queue
+// of their link, by how long the input takes from when they are free: a transfer then makes all of
+// them later at once. O((ops + edges) * devices * log ops).
 #include "pardnn/partition/etf.h"
 
 #include <algorithm>
@@ -26,6 +28,14 @@ struct Waiting {
 
 using Queue = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>;
 
+// When the inputs are there, and the device from which the last one comes if it waits for channels:
+// then it is there so long after they are free.
+struct There {
+  std::int64_t at_ns = 0;
+  std::optional<DeviceId> from = {};
+  std::int64_t after_free_ns = 0;
+};
+
 class EarliestTaskFirst {
  public:
   EarliestTaskFirst(const Problem& problem, const Times& times,
@@ -46,7 +56,8 @@ class EarliestTaskFirst {
         lanes_(device_count_),
         arrival_ns_(graph_.tensors().size() * device_count_, kNotSent),
         channel_free_ns_(problem.machine().channels.size(), 0),
-        there_ns_(device_count_, 0) {
+        there_(device_count_) {
+    for (Lane& lane : lanes_) lane.by_link = Table<DeviceId, Queue>(device_count_);
     proposal_.placement = UnitPlacement(problem.units().size(), DeviceId{});
     if (options.bytes_per_mille.has_value()) caps_.emplace(problem, *options.bytes_per_mille);
     const Table<DeviceId, Device>& devices = problem.machine().devices;
@@ -78,7 +89,8 @@ class EarliestTaskFirst {
   struct Lane {
     std::int64_t free_ns = 0;
     std::optional<OpId> last;
-    Queue later, now;  // inputs there after free_ns; by then (at_ns is the penalty)
+    Queue later, now;                // inputs there after free_ns; by then (at_ns is the penalty)
+    Table<DeviceId, Queue> by_link;  // as `later`, but at_ns counts from when channels are free
   };
 
   void put_first(const PlacedUnits& placed) {
@@ -118,57 +130,65 @@ class EarliestTaskFirst {
     const UnitId unit = *problem_.unit(op);
     if (unit_placed_[unit]) {
       const DeviceId device = proposal_.placement[unit];
-      enqueue(op, device, inputs_there_ns(op, device));
+      enqueue(op, device, inputs_there(op, device));
       queues_[op] = 1;
       return;
     }
-    std::fill(there_ns_.begin(), there_ns_.end(), 0);
+    std::fill(there_.begin(), there_.end(), There{});
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
       for (const DeviceId device : problem_.devices()) {
-        there_ns_[device] =
-            std::max(there_ns_[device], counts_as_there_ns(producer, tensor, device));
+        look_at(producer, tensor, device, there_[device]);
       }
     });
     for (const DeviceId device : problem_.devices()) {
       if (!problem_.is_allowed(unit, device)) continue;
-      enqueue(op, device, there_ns_[device]);
+      enqueue(op, device, there_[device]);
       ++queues_[op];
     }
   }
 
-  void enqueue(OpId op, DeviceId device, std::int64_t at_ns) {
+  void enqueue(OpId op, DeviceId device, const There& there) {
     Lane& lane = lanes_[device];
-    if (at_ns <= lane.free_ns) {
-      lane.now.push({penalty_ns(op, device), -priority_[op], op});
+    const std::int64_t penalty = penalty_ns(op, device);
+    if (there.at_ns <= lane.free_ns) {
+      lane.now.push({penalty, -priority_[op], op});
+    } else if (there.from.has_value()) {
+      lane.by_link[*there.from].push({there.after_free_ns + penalty, -priority_[op], op});
     } else {
-      lane.later.push({at_ns + penalty_ns(op, device), -priority_[op], op});
+      lane.later.push({there.at_ns + penalty, -priority_[op], op});
     }
   }
 
-  std::int64_t inputs_there_ns(OpId op, DeviceId device) const {
-    std::int64_t there_ns = 0;
+  There inputs_there(OpId op, DeviceId device) const {
+    There there;
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
-      there_ns = std::max(there_ns, counts_as_there_ns(producer, tensor, device));
+      look_at(producer, tensor, device, there);
     });
-    return there_ns;
+    return there;
   }
 
   // The arrival, or for what would have to be sent first the arrival and the delay asked for.
-  std::int64_t counts_as_there_ns(OpId producer, std::optional<TensorId> tensor,
-                                  DeviceId to) const {
+  void look_at(OpId producer, std::optional<TensorId> tensor, DeviceId to, There& last) const {
     const DeviceId from = device_[producer];
-    if (from == to) return finish_ns_[producer];
+    const auto is_there = [&](std::int64_t at_ns) {
+      if (at_ns > last.at_ns) last = {.at_ns = at_ns};
+    };
+    if (from == to) return is_there(finish_ns_[producer]);
     if (tensor.has_value()) {
       const std::int64_t known_ns = arrival_ns_[index(*tensor) * device_count_ + index(to)];
-      if (known_ns != kNotSent) return known_ns;
+      if (known_ns != kNotSent) return is_there(known_ns);
     }
-    if (!problem_.has_link(from, to)) return kNever;
+    if (!problem_.has_link(from, to)) return is_there(kNever);
     const std::int64_t crossing_ns =
         times_.busy_ns(tensor, from, to) + problem_.link(from, to).latency_ns;
-    std::int64_t there_ns =
-        saturating_add(channels_free_ns(finish_ns_[producer], from, to), crossing_ns);
-    for (std::int64_t n = 0; n < delay_; ++n) there_ns = saturating_add(there_ns, crossing_ns);
-    return there_ns;
+    std::int64_t after_free_ns = crossing_ns;
+    for (std::int64_t n = 0; n < delay_; ++n) {
+      after_free_ns = saturating_add(after_free_ns, crossing_ns);
+    }
+    const std::int64_t free_ns = channels_free_ns(finish_ns_[producer], from, to);
+    const std::int64_t at_ns = saturating_add(free_ns, after_free_ns);
+    if (free_ns == finish_ns_[producer] || at_ns == kNever) return is_there(at_ns);
+    if (at_ns > last.at_ns) last = {at_ns, from, after_free_ns};
   }
 
   std::int64_t channels_free_ns(std::int64_t at_ns, DeviceId from, DeviceId to) const {
@@ -193,52 +213,87 @@ class EarliestTaskFirst {
     for (const ChannelId channel : problem_.link(from, to).channels) {
       channel_free_ns_[channel] = end_ns;
     }
+    if (tensor.has_value()) tell_readers(*tensor, to);
   }
 
-  // The moment this device could start its best waiting op, that op still at the head of `now`.
-  std::optional<Waiting> head(DeviceId device) {
+  // It was sent: what waited for the link because of it no longer does.
+  void tell_readers(TensorId tensor, DeviceId to) {
+    for (const OpId reader : graph_.readers(tensor)) {
+      const UnitId unit = *problem_.unit(reader);
+      if (missing_[reader] > 0 || placed_[reader] || !problem_.is_allowed(unit, to)) continue;
+      if (unit_placed_[unit] && proposal_.placement[unit] != to) continue;
+      enqueue(reader, to, inputs_there(reader, to));
+      ++queues_[reader];
+    }
+  }
+
+  struct Head {
+    Waiting waiting;  // at_ns: the moment
+    Queue* queue;     // that it is still the head of
+  };
+
+  // The moment at which this device could start its best waiting op.
+  std::optional<Head> head(DeviceId device) {
     Lane& lane = lanes_[device];
     const auto drop_gone = [&](Queue& queue) {
       while (!queue.empty() && gone(queue.top().op, device)) queue.pop();
     };
-    while (!lane.later.empty() && lane.later.top().at_ns <= lane.free_ns) {
-      const Waiting waiting = lane.later.top();
-      lane.later.pop();
-      if (placed_[waiting.op]) continue;
-      lane.now.push({penalty_ns(waiting.op, device), waiting.minus_priority, waiting.op});
+    const auto take_what_is_there = [&](Queue& queue, std::int64_t since_ns) {
+      while (!queue.empty() && saturating_add(queue.top().at_ns, since_ns) <= lane.free_ns) {
+        const Waiting waiting = queue.top();
+        queue.pop();
+        if (placed_[waiting.op]) continue;
+        lane.now.push({penalty_ns(waiting.op, device), waiting.minus_priority, waiting.op});
+      }
+    };
+    take_what_is_there(lane.later, 0);
+    for (const DeviceId from : problem_.devices()) {
+      if (lane.by_link[from].empty()) continue;
+      take_what_is_there(lane.by_link[from], channels_free_ns(0, from, device));
     }
     drop_gone(lane.now);
     if (!lane.now.empty()) {
       Waiting best = lane.now.top();
       best.at_ns += lane.free_ns;
-      return best;
+      return Head{best, &lane.now};
     }
-    drop_gone(lane.later);
-    if (lane.later.empty()) return std::nullopt;
-    return lane.later.top();
+    std::optional<Head> first;
+    const auto look = [&](Queue& queue, std::int64_t since_ns) {
+      drop_gone(queue);
+      if (queue.empty()) return;
+      Waiting waiting = queue.top();
+      waiting.at_ns = saturating_add(waiting.at_ns, since_ns);
+      if (!first.has_value() || waiting < first->waiting) first = {waiting, &queue};
+    };
+    look(lane.later, 0);
+    for (const DeviceId from : problem_.devices()) {
+      if (lane.by_link[from].empty()) continue;
+      look(lane.by_link[from], channels_free_ns(0, from, device));
+    }
+    return first;
   }
 
   void place_next() {
     while (true) {
-      std::optional<Waiting> best;
+      std::optional<Head> best;
       DeviceId device{};
       for (const DeviceId candidate : problem_.devices()) {
-        const std::optional<Waiting> waiting = head(candidate);
-        if (!waiting.has_value() || (best.has_value() && *best <= *waiting)) continue;
-        best = waiting;
+        const std::optional<Head> found = head(candidate);
+        if (!found.has_value() || (best.has_value() && best->waiting <= found->waiting)) continue;
+        best = found;
         device = candidate;
       }
       PARDNN_CHECK(best.has_value());
-      Lane& lane = lanes_[device];
-      (lane.now.empty() ? lane.later : lane.now).pop();
-      const std::int64_t there_ns = inputs_there_ns(best->op, device);
-      const std::int64_t start_ns = std::max(there_ns, lane.free_ns);
-      if (start_ns + penalty_ns(best->op, device) <= best->at_ns) {
-        place(best->op, device, start_ns);
+      best->queue->pop();
+      const OpId op = best->waiting.op;
+      const There there = inputs_there(op, device);
+      const std::int64_t start_ns = std::max(there.at_ns, lanes_[device].free_ns);
+      if (start_ns + penalty_ns(op, device) <= best->waiting.at_ns) {
+        place(op, device, start_ns);
         place_favourites();
         return;
       }
-      enqueue(best->op, device, there_ns);
+      enqueue(op, device, there);
     }
   }
 
@@ -253,7 +308,7 @@ class EarliestTaskFirst {
       return false;
     }
     if (caps_.has_value() && !unit_placed_[unit] && !caps_->goes_to(unit, device)) return false;
-    return inputs_there_ns(child, device) - finish_ns_[parent.op] <= parent.crossing_ns;
+    return inputs_there(child, device).at_ns - finish_ns_[parent.op] <= parent.crossing_ns;
   }
 
   // Of what has just become ready.
@@ -263,7 +318,7 @@ class EarliestTaskFirst {
       favourites_.pop_back();
       if (!is_kept_for(child)) continue;
       const DeviceId device = device_[(*favourite_of_)[child]->op];
-      place(child, device, std::max(inputs_there_ns(child, device), lanes_[device].free_ns));
+      place(child, device, std::max(inputs_there(child, device).at_ns, lanes_[device].free_ns));
     }
   }
 
@@ -272,7 +327,7 @@ class EarliestTaskFirst {
     caps_->give(unit, device);
     for (const OpId op : problem_.ops(unit)) {
       if (op == first || missing_[op] > 0) continue;
-      enqueue(op, device, inputs_there_ns(op, device));
+      enqueue(op, device, inputs_there(op, device));
     }
   }
 
@@ -328,13 +383,13 @@ class EarliestTaskFirst {
   Table<OpId, std::uint32_t> missing_;
   Table<OpId, std::int64_t> finish_ns_;
   Table<OpId, char> placed_;
-  Table<OpId, DeviceId> device_;      // of those placed
-  Table<OpId, std::uint8_t> queues_;  // devices where the op still waits
+  Table<OpId, DeviceId> device_;       // of those placed
+  Table<OpId, std::uint32_t> queues_;  // that still hold the op
   Table<UnitId, char> unit_placed_;
   Table<DeviceId, Lane> lanes_;
   std::vector<std::int64_t> arrival_ns_;  // tensors x devices
   Table<ChannelId, std::int64_t> channel_free_ns_;
-  Table<DeviceId, std::int64_t> there_ns_;  // of the op that is made ready
+  Table<DeviceId, There> there_;  // of the op that is made ready
   std::optional<ByteCaps> caps_;
   std::vector<OpId> favourites_;  // ready now, and not looked at
   Proposal proposal_;

@@ -74,10 +74,17 @@ class Fitter {
       if (orders_left_ == 0) break;
       --orders_left_;
       offer(list_order(problem_, times_, placement, *priority, take));
+      if (leanest.has_value() && is_far_behind(leanest->score)) break;
     }
     if (!leanest.has_value()) return nullptr;
     starts_.push_back(std::move(*leanest));
     return &starts_.back();
+  }
+
+  // Whether something that fits is shorter by so much that another order or cut will not help.
+  bool is_far_behind(const Score& score) const {
+    const std::int64_t step_ns = best_.score().step_ns;
+    return best_.score().fits() && score.step_ns >= saturating_add(step_ns, step_ns / 2);
   }
 
   // As it is; answers its score.
@@ -133,7 +140,7 @@ void add_folds(Best& best, const Times& times, Fitter& fitter) {
     for (int cut = 0; cut < kCuts; ++cut) {
       const Start* start = fitter.add(
           "fold", cut_into_pieces(problem, fold.units, fold.weights, time, bytes, shares));
-      if (start == nullptr || start->score.fits()) break;
+      if (start == nullptr || start->score.fits() || fitter.is_far_behind(start->score)) break;
       best.trial().schedule(start->proposal);
       const Table<DeviceId, Peak> peaks = best.trial().peaks();
       std::int64_t all = 0;
@@ -156,7 +163,7 @@ void add_live_lists(Best& best, Fitter& fitter, const Times& times,
     --lists_left;
     const Proposal proposal = list_by_live_bytes(problem, times, priority, options);
     const std::optional<Score> score = fitter.add("live", proposal);
-    if (!score.has_value() || score->fits()) return;
+    if (!score.has_value() || score->fits() || fitter.is_far_behind(*score)) return;
     best.trial().schedule(proposal);
     const Table<DeviceId, Peak> peaks = best.trial().peaks();
     for (const DeviceId device : problem.devices()) {

@@ -111,14 +111,14 @@ void LineClock::begin_change() {
   last_touched_ = 0;
 }
 
-bool LineClock::keeps(std::int64_t most_ns) {
+bool LineClock::keeps(std::int64_t most_ns, HeadRoom* room) {
   ++work_;
   if (changes_.empty()) return false;
   // The tail of an op that another passed began with that other.
   const auto is_shift = [](const Change& change) { return change.is_shift; };
   if (std::ranges::any_of(changes_, is_shift)) tails_from_ = last_touched_;
   const std::optional<std::int64_t> step_ns = walk(most_ns);
-  if (!step_ns.has_value()) {
+  if (!step_ns.has_value() || !takes(room)) {
     undo_change();
     return false;
   }
@@ -129,6 +129,15 @@ bool LineClock::keeps(std::int64_t most_ns) {
   if (is_other || ++untailed_ == kMostUntailed) find_tails();
   begin_change();
   return true;
+}
+
+bool LineClock::takes(HeadRoom* room) {
+  if (room == nullptr) return true;
+  moved_.clear();
+  for (const Change& change : changes_) {
+    if (!change.is_shift) moved_.push_back(change.unit);
+  }
+  return room->takes(moved_, placement_);
 }
 
 bool LineClock::is_as_before(std::size_t block) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pardnn/base/table.h"
+#include "pardnn/partition/head_room.h"
 #include "pardnn/partition/lineup.h"
 
 namespace pardnn {
@@ -42,8 +43,9 @@ class LineClock {
   // A change is made of any number of these; an op must stay behind what it waits for.
   void move(UnitId unit, DeviceId to);
   void shift(std::size_t from, std::size_t to);
-  // Whether the step is `most_ns` at most after the change; otherwise all is as before it.
-  bool keeps(std::int64_t most_ns);
+  // Whether the step is `most_ns` at most after the change and there is room for it; otherwise all
+  // is as before it.
+  bool keeps(std::int64_t most_ns, HeadRoom* room = nullptr);
   // Ops and values looked at since the beginning.
   std::size_t work() const { return work_; }
 
@@ -75,6 +77,7 @@ class LineClock {
   void undo_change();
   void settle();
   void find_tails();
+  bool takes(HeadRoom* room);
   std::optional<std::int64_t> walk(std::int64_t most_ns);
   bool put(OpId op, std::int64_t most_ns);
   std::int64_t grant(SentId value, DeviceId from, DeviceId to, std::int64_t at_ns);
@@ -112,6 +115,7 @@ class LineClock {
   std::size_t tails_from_ = 0;  // where those of ops that were not moved may be trusted
   std::uint32_t change_ = 0;
   std::size_t unsettled_until_ = 0;  // position of the last reader of what is not as before
+  std::vector<UnitId> moved_;
   std::vector<OldTime> old_times_;
   std::vector<OldCopy> old_copies_;
   std::size_t work_ = 0;

@@ -23,7 +23,7 @@ Moves::Moves(const Problem& problem, const Arcs& arcs)
       accepted_ns_(kMemory, 0),
       in_lump_(problem.units().size(), 0) {}
 
-bool Moves::improve(Lineup& lineup, std::size_t work, Random& random) {
+bool Moves::improve(Lineup& lineup, std::size_t work, Random& random, HeadRoom* room_there) {
   clock_.start(lineup);
   std::int64_t best_ns = clock_.step_ns();
   // Where moves that never lose gain no more, some loss is let through at first.
@@ -31,14 +31,14 @@ bool Moves::improve(Lineup& lineup, std::size_t work, Random& random) {
   std::int64_t from_ns = best_ns;
   if (!gained_ && random.below(kKick) == 0) {
     swap_devices(random);
-    if (clock_.keeps(kMaxQuantity)) from_ns = std::max(from_ns, clock_.step_ns());
+    if (clock_.keeps(kMaxQuantity, room_there)) from_ns = std::max(from_ns, clock_.step_ns());
   }
   std::fill(accepted_ns_.begin(), accepted_ns_.end(), from_ns + from_ns / 1000 * room);
   bool has_changed = false;
   const std::size_t end = clock_.work() + work;
   for (std::size_t n = 0; clock_.work() < end; n = (n + 1) % kMemory) {
     propose(random);
-    if (!clock_.keeps(std::max(clock_.step_ns(), accepted_ns_[n]))) continue;
+    if (!clock_.keeps(std::max(clock_.step_ns(), accepted_ns_[n]), room_there)) continue;
     accepted_ns_[n] = clock_.step_ns();
     if (clock_.step_ns() >= best_ns) continue;
     best_ns = clock_.step_ns();

@@ -18,9 +18,10 @@ class Moves {
  public:
   Moves(const Problem& problem, const Arcs& arcs);
 
-  // Tries until so many ops and values were looked at. The lineup becomes the shortest line that
-  // was found, or stays as it is; whether it changed. Its times are to be found by a Walk.
-  bool improve(Lineup& lineup, std::size_t work, Random& random);
+  // Tries until so many ops and values were looked at, and moves units only where there is room.
+  // The lineup becomes the shortest line that was found, or stays as it is; whether it changed. Its
+  // times are to be found by a Walk.
+  bool improve(Lineup& lineup, std::size_t work, Random& random, HeadRoom* room = nullptr);
 
  private:
   void propose(Random& random);

@@ -17,12 +17,14 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
+constexpr int kRoundsToJudge = 6;              // before it may be given up
+constexpr int kMostFailed = 64;                // candidates of one moment in a row
+constexpr std::size_t kWorkOfBatch = 20;       // of the books, per op
 constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds
 constexpr std::size_t kFewestRounds = 4;       // however large the graph
 
 struct Candidate {
   std::vector<UnitId> units;
-  DeviceId to;
   std::int64_t added_ns, freed_bytes;
 
   // Least transfer time per byte first; ties more bytes, least ids.
@@ -39,17 +41,27 @@ class Repair {
     departed_.assign(problem.units().size(), DeviceSet());
   }
 
-  // Makes the moves of one batch in `books`; false when nothing can leave.
+  // Makes the moves of one batch in `books`, until so much work is done; false when nothing can
+  // leave.
   bool batch(Books& books) {
+    const std::size_t most_work = books.work() + kWorkOfBatch * problem_.graph().ops().size();
     for (const DeviceId device : by_overflow(books)) {
       bool moved = false;
-      while (books.overflow_bytes(device) > 0 && relieve(books, device)) moved = true;
+      while (books.overflow_bytes(device) > 0 && books.work() < most_work &&
+             relieve(books, device)) {
+        moved = true;
+      }
       if (moved) return true;
     }
     return false;
   }
 
  private:
+  struct Target {
+    DeviceId device;
+    std::int64_t room_bytes;
+  };
+
   // Devices that overflow, the largest first.
   std::vector<DeviceId> by_overflow(const Books& books) const {
     std::vector<DeviceId> devices;
@@ -62,77 +74,82 @@ class Repair {
     return devices;
   }
 
-  // Takes candidates of the fullest moment until that moment fits; whether anything was moved.
+  // Takes candidates of the fullest moment until that moment fits, or too many in a row would not
+  // have gone; whether anything was moved.
   bool relieve(Books& books, DeviceId device) {
     const std::size_t moment = books.profile(device).fullest();
     std::vector<Candidate> candidates;
     UnitPlacement placement = books.placement();
     for (const Books::Leaving& leaving : books.freeable(device, moment)) {
       const std::vector<UnitId>& units = leaving.units;
-      if (std::any_of(units.begin(), units.end(),
-                      [&](UnitId unit) { return departed_[unit][index(device)]; })) {
+      if (std::ranges::any_of(units, [&](UnitId unit) { return departed_[unit][index(device)]; })) {
         continue;
       }
-      const std::optional<DeviceId> to = target(books, units);
-      if (!to.has_value()) continue;
+      const std::optional<Target> to = target(books, units);
+      if (!to.has_value() || to->room_bytes <= 0) continue;
       std::int64_t added_ns = 0;
       for (const UnitId unit : units) {
-        const TransferChange change = transfer_change(problem_, times_, placement, unit, *to);
+        const TransferChange change =
+            transfer_change(problem_, times_, placement, unit, to->device);
         added_ns += change.added_ns - change.saved_ns;
-        placement[unit] = *to;
+        placement[unit] = to->device;
       }
       for (const UnitId unit : units) placement[unit] = device;
-      candidates.push_back({units, *to, added_ns, leaving.bytes});
+      candidates.push_back({units, added_ns, leaving.bytes});
     }
     std::sort(candidates.begin(), candidates.end());
     bool moved = false;
+    int failed = 0;
     for (const Candidate& candidate : candidates) {
       if (books.profile(device).at(moment) <= books.limit_bytes(device)) break;
-      moved |= try_move(books, candidate.units, device, moment);
+      if (failed == kMostFailed) break;
+      const auto has_left = [&](UnitId unit) { return books.placement()[unit] != device; };
+      if (std::ranges::any_of(candidate.units, has_left)) continue;
+      const bool done = try_move(books, candidate.units, device, moment);
+      failed = done ? 0 : failed + 1;
+      moved |= done;
     }
     return moved;
   }
 
   // The device, allowed to all, with the most room while the one with least room is alive.
-  std::optional<DeviceId> target(const Books& books, const std::vector<UnitId>& units) const {
-    std::optional<std::pair<std::int64_t, DeviceId>> best;
+  std::optional<Target> target(const Books& books, const std::vector<UnitId>& units) {
+    alive_.clear();
+    for (const UnitId unit : units) alive_.push_back(books.alive(unit));
+    std::optional<Target> best;
     for (const DeviceId device : problem_.devices()) {
       std::int64_t room = kMaxQuantity;
       bool may = true;
-      for (const UnitId unit : units) {
-        may = may && device != books.placement()[unit] && problem_.is_allowed(unit, device) &&
-              !departed_[unit][index(device)];
-        if (!may) break;
-        room = std::min(room, books.room_bytes(unit, device));
+      for (std::size_t n = 0; n < units.size() && may; ++n) {
+        may = device != books.placement()[units[n]] && problem_.is_allowed(units[n], device) &&
+              !departed_[units[n]][index(device)];
+        if (may) room = std::min(room, books.room_bytes(device, alive_[n]));
       }
-      if (may && (!best.has_value() || room > best->first)) best.emplace(room, device);
+      if (may && (!best.has_value() || room > best->room_bytes)) best = {device, room};
     }
-    if (!best.has_value()) return std::nullopt;
-    return best->second;
+    return best;
   }
 
   // Moves the units unless their target would overflow by it or nothing would be gained.
   bool try_move(Books& books, const std::vector<UnitId>& units, DeviceId from, std::size_t moment) {
-    if (std::any_of(units.begin(), units.end(),
-                    [&](UnitId unit) { return books.placement()[unit] != from; })) {
-      return false;
-    }
-    const std::optional<DeviceId> to = target(books, units);
-    if (!to.has_value()) return false;
-    const std::int64_t there = books.overflow_bytes(*to);
+    const std::optional<Target> to = target(books, units);
+    if (!to.has_value() || to->room_bytes <= 0) return false;
+    const std::int64_t there = books.overflow_bytes(to->device);
     const std::int64_t here = books.profile(from).at(moment);
-    for (const UnitId unit : units) books.move(unit, *to);
-    if (books.overflow_bytes(*to) <= there && books.profile(from).at(moment) < here) {
+    const Books::Mark before = books.mark();
+    for (const UnitId unit : units) books.move(unit, to->device);
+    if (books.overflow_bytes(to->device) <= there && books.profile(from).at(moment) < here) {
       for (const UnitId unit : units) departed_[unit].set(index(from));
       return true;
     }
-    for (const UnitId unit : units) books.move(unit, from);
+    books.undo(before);
     return false;
   }
 
   const Problem& problem_;
   const Times& times_;
   Table<UnitId, DeviceSet> departed_;  // devices that the unit has left, or may not leave again
+  std::vector<Books::Span> alive_;     // of the units that are to go
 };
 
 // Where any timing must fit, by what that takes more; its moment is not known, the peak's may do.
@@ -161,7 +178,15 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
   most_rounds = std::min(most_rounds, static_cast<int>(std::clamp<std::size_t>(
                                           kOpsRepaired / ops, kFewestRounds, kRepairRounds)));
   int round = 0, fruitless = 0;
-  while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !run.stopped()) {
+  const std::int64_t first_bytes = score->overflow_bytes;
+  // At this pace the rounds that are left would not take away half of it.
+  const auto is_hopeless = [&] {
+    const Wide gained = first_bytes - score->overflow_bytes;
+    return round >= kRoundsToJudge &&
+           2 * gained * (most_rounds - round) < Wide{score->overflow_bytes} * round;
+  };
+  while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !is_hopeless() &&
+         !run.stopped()) {
     const Timeline* timeline = best.trial().schedule(proposal);
     Proposal changed = proposal;
     if (by_order) {

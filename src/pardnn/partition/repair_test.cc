@@ -71,6 +71,19 @@ BOOST_AUTO_TEST_CASE(a_move_that_would_overflow_its_target_is_skipped) {
   BOOST_TEST(repaired.best.score().overflow_bytes == 10);
 }
 
+// y(50) leaves 50 of 100 on d1, where no z(60) can go and x(40) could. Largest first, x is the last
+// to be asked: after 63 in vain it goes, after 64 it is not asked any more.
+BOOST_AUTO_TEST_CASE(a_moment_is_given_up_after_64_candidates_in_vain) {
+  const auto overflow = [](int large) {
+    std::string graph = "var y 50\nvar x 40\n";
+    for (int n = 0; n < large; ++n) graph += "var z" + std::to_string(n) + " 60\n";
+    const PlannerStory story(graph + "op a T 1\n", small(100));
+    return RepairStory(story, "y=1").best.score().overflow_bytes;
+  };
+  BOOST_TEST(overflow(63) == 63 * 60 - 100);
+  BOOST_TEST(overflow(64) == 64 * 60 + 40 - 100);
+}
+
 // Three devices, all of them too small for what is there: moves go to and fro in the authors'
 // programs; here a unit leaves a device at most once, so it ends.
 BOOST_AUTO_TEST_CASE(no_unit_returns_to_a_device_it_left) {
@@ -144,6 +157,31 @@ BOOST_AUTO_TEST_CASE(moves_leave_the_books_as_if_made_anew) {
       }
     }
   }
+}
+
+// p(40) lies on d0 until r has read it; with r elsewhere a copy of it lies there, too.
+BOOST_AUTO_TEST_CASE(undone_moves_leave_the_books_as_they_were) {
+  const PlannerStory story("op p T 10 > 40\nop q T 10\nop r T 10 < p\nvar v 7\n", small(100));
+  Trial trial(story.problem);
+  const UnitPlacement start = story.placed("");
+  const Timeline* timeline = trial.schedule({start, id_order(story.problem.graph())});
+  Books books(story.problem, story.times, start, *timeline, trial.lifetimes());
+  const auto most = [&](std::uint32_t device) { return books.profile(DeviceId{device}).most(); };
+  BOOST_TEST(most(0) == 47);
+  BOOST_TEST(most(1) == 0);
+  const Books::Mark before = books.mark();
+  books.move(story.unit("r"), DeviceId{1});
+  const Books::Mark between = books.mark();
+  books.move(story.problem.unit(*story.problem.graph().find_variable("v")), DeviceId{1});
+  BOOST_TEST(most(0) == 40);
+  BOOST_TEST(most(1) == 47);
+  books.undo(between);
+  BOOST_TEST(most(0) == 47);
+  BOOST_TEST(most(1) == 40);
+  books.undo(before);
+  BOOST_TEST(most(0) == 47);
+  BOOST_TEST(most(1) == 0);
+  BOOST_TEST((books.placement() == start));
 }
 
 // u reads p and q from d0, where v reads p too; its own 8 bytes go back to v. On d1 it needs copies

@@ -29,6 +29,7 @@
 namespace pardnn {
 namespace {
 
+constexpr std::size_t kMostOpsAllRepaired = 2000;
 constexpr std::string_view kAuto = "auto";
 
 constexpr std::array kRows = {
@@ -77,6 +78,33 @@ std::vector<const Row*> rows_of(const Problem& problem, std::string_view algorit
   return found;
 }
 
+// What a row proposed, and how it scored.
+struct Proposed {
+  const Row* row;
+  Proposal proposal;
+  std::optional<Score> score;  // nothing: it cannot run
+
+  bool overflows() const { return row->repaired && score.has_value() && !score->fits(); }
+};
+
+// Those with the shortest steps first. Repair seldom makes a step shorter, so a row of a large
+// graph is left as it is when its step is longer by a tenth than a plan that fits.
+void repair_rows(Best& best, const Times& times, const std::vector<Proposed>& proposed,
+                 const Run& run) {
+  std::vector<const Proposed*> rows;
+  for (const Proposed& one : proposed) {
+    if (one.overflows()) rows.push_back(&one);
+  }
+  std::ranges::stable_sort(rows, {}, [](const Proposed* one) { return one->score->step_ns; });
+  const bool is_small = best.problem().graph().ops().size() <= kMostOpsAllRepaired;
+  for (const Proposed* one : rows) {
+    const std::int64_t step_ns = one->score->step_ns;
+    const bool is_beaten = best.score().fits() && step_ns - step_ns / 11 >= best.score().step_ns;
+    if (is_beaten && !is_small) return;
+    repair_memory(best, times, one->row->name, one->proposal, run);
+  }
+}
+
 // A third of what is left of the budget: the search makes more of the rest.
 Run part_of(const Run& run) {
   Run part = run;
@@ -115,8 +143,7 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
     for (const Start& start : starts) best.offer(start.who, start.proposal);
   }
   const std::vector<const Row*> asked_rows = rows_of(problem, algorithm);
-  std::vector<Proposal> proposals;
-  bool memory_binds = false;
+  std::vector<Proposed> proposed;
   const auto propose = [&](std::size_t n) -> std::optional<Proposal> {
     // What always answers has answered by then.
     const bool may_be_left_out = algorithm == kAuto && asked_rows[n]->most_ops != kNoLimit;
@@ -127,19 +154,19 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
     if (!proposal.has_value()) return;
     const Row& row = *asked_rows[n];
     if (run.progress) run.progress(row.name);
-    // Also where another row's answer fits: this one may be shorter once it does.
     const std::optional<Score> score = best.offer(row.name, *proposal);
-    if (row.repaired && score && !score->fits()) {
-      memory_binds = true;
-      repair_memory(best, times, row.name, *proposal, run);
-    }
-    proposals.push_back(std::move(*proposal));
+    proposed.push_back({&row, std::move(*proposal), score});
   });
+  // Also where another row's answer fits: this one may be shorter once it does.
+  bool memory_binds = std::ranges::any_of(proposed, &Proposed::overflows);
+  if (memory_binds) repair_rows(best, times, proposed, run);
   // A row may ask for links that are not there.
   if (best.empty()) best.offer(kRows.front().name, one_device(problem, run));
   memory_binds |= best.empty() || !best.score().fits();
   if (algorithm == kAuto && memory_binds && !run.stopped()) {
-    fit_into_memory(best, times, proposals, run);
+    std::vector<Proposal> starts_to_fit;
+    for (Proposed& one : proposed) starts_to_fit.push_back(std::move(one.proposal));
+    fit_into_memory(best, times, starts_to_fit, run);
   }
   if (best.empty()) {
     throw Error(

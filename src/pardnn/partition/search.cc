@@ -9,7 +9,9 @@
 
 #include "pardnn/problem/plenty.h"
 #include "pardnn/partition/blind_moves.h"
+#include "pardnn/partition/head_room.h"
 #include "pardnn/partition/moves.h"
+#include "pardnn/partition/repair.h"
 #include "pardnn/partition/times.h"
 #include "pardnn/partition/windows.h"
 
@@ -24,25 +26,30 @@ constexpr int kPasses = 4;                     // of one step in one direction
 constexpr std::size_t kWorkOfMoves = 50;       // of one step of moves, per op
 constexpr std::size_t kWorkOfFew = 1000;       // the same, where that is little in all
 constexpr std::size_t kLittleWork = 100'000;
+constexpr int kRoundsToMend = 6;            // of a step that was found and does not fit
 constexpr std::size_t kOpsTried = 100'000;  // of one step of blind moves, over all tries
 constexpr std::size_t kMostTries = 500;     // the same, for small graphs
 constexpr std::size_t kLeastTries = 50;     // fewer are not worth a step
 
 class Lane {
  public:
-  Lane(const Problem& problem, const Arcs& arcs, bool is_exact, std::uint64_t seed)
+  Lane(const Problem& problem, const Times& times, const Arcs& arcs, bool is_exact,
+       std::uint64_t seed)
       : problem_(problem),
+        times_(times),
         is_exact_(is_exact),
         trial_(problem),
         windows_(problem, arcs),
         moves_(problem, arcs),
         blind_moves_(problem, arcs),
-        random_(seed) {
+        random_(seed),
+        is_scarce_(!memory_is_plenty(problem)) {
     const std::size_t tries = kOpsTried / std::max<std::size_t>(1, problem.graph().ops().size());
-    if (!memory_is_plenty(problem) && tries >= kLeastTries) tries_ = std::min(kMostTries, tries);
+    if (is_scarce_ && tries >= kLeastTries) tries_ = std::min(kMostTries, tries);
   }
 
   void start(const Proposal& proposal, const Score& score) {
+    room_.reset();
     lineup_.order = proposal.order;
     if (problem_.rules().given_order) {
       lineup_.order.assign(problem_.given_order().begin(), problem_.given_order().end());
@@ -53,6 +60,7 @@ class Lane {
   }
 
   void adopt(const Lane& other) {
+    room_.reset();
     lineup_ = other.lineup_;
     score_ = other.score_;
   }
@@ -90,6 +98,18 @@ class Lane {
     return knobs;
   }
 
+  // Nothing where memory is plenty.
+  HeadRoom* room() {
+    if (!is_scarce_) return nullptr;
+    if (room_.has_value()) {
+      room_->restart();
+    } else {
+      trial_.score(proposal());
+      room_.emplace(problem_, times_, lineup_.placement, trial_);
+    }
+    return &*room_;
+  }
+
   // No pass makes the step longer, and nothing else can become worse.
   void walk_there_or_back() {
     const bool mirrored = !problem_.rules().given_order && random_.below(2) == 0;
@@ -107,11 +127,13 @@ class Lane {
       knobs.count = std::max<std::size_t>(1, windows * share_ / kWhole);
       knobs.first = random_.below(static_cast<std::uint32_t>(windows));
     }
-    const bool changed = windows_.pass(candidate_, knobs, random_) > 0;
+    const bool changed = windows_.pass(candidate_, knobs, random_, room()) > 0;
     if (!changed) return;
     const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (mend(score)) return;
     if (score.has_value() && *score <= score_) {
       std::swap(lineup_, candidate_);
+      room_.reset();
       score_ = *score;
       share_ = std::min(kWhole, share_ * 2);
     } else {
@@ -119,12 +141,25 @@ class Lane {
     }
   }
 
+  // Repairs the candidate where that may give a shorter step that fits; whether it did.
+  bool mend(const std::optional<Score>& score) {
+    if (!score.has_value() || score->fits() || !score_.fits()) return false;
+    if (score->step_ns >= score_.step_ns) return false;
+    Best best(problem_);
+    const Proposal broken{candidate_.placement, candidate_.order};
+    repair_memory(best, times_, "search", broken, {}, kRoundsToMend);
+    if (best.score() >= score_) return false;
+    start(best.proposal(), best.score());
+    return true;
+  }
+
   void move_ops() {
     const std::size_t ops = lineup_.order.size();
     const std::size_t work = kWorkOfMoves * ops * slice_ / kWhole;
     const std::size_t least = std::min(kWorkOfFew * ops, kLittleWork);
-    if (!moves_.improve(candidate_, std::max(least, work), random_)) return;
+    if (!moves_.improve(candidate_, std::max(least, work), random_, room())) return;
     const std::optional<Score> score = trial_.score({candidate_.placement, candidate_.order});
+    if (mend(score)) return;
     if (!score.has_value() || *score > score_) {
       slice_ = std::max<std::size_t>(1, slice_ / 2);
       return;
@@ -133,6 +168,7 @@ class Lane {
     windows_.walk().time(candidate_);
     if (!problem_.rules().given_order) sort_by_start(candidate_);
     std::swap(lineup_, candidate_);
+    room_.reset();
     score_ = *score;
   }
 
@@ -145,6 +181,7 @@ class Lane {
   static constexpr std::size_t kWhole = 1024;
 
   const Problem& problem_;
+  const Times& times_;
   const bool is_exact_;
   Trial trial_;
   Windows windows_;
@@ -152,6 +189,8 @@ class Lane {
   BlindMoves blind_moves_;
   std::size_t tries_ = 0;  // of a step of blind moves; 0: none is made
   Random random_;
+  const bool is_scarce_;
+  std::optional<HeadRoom> room_;  // where memory is scarce, once it is asked for
   Lineup lineup_, candidate_;
   Score score_;
   std::size_t share_ = kWhole;  // of the windows that a try may change
@@ -179,12 +218,14 @@ std::int64_t search(Best& best, std::int64_t bound_ns, const Run& run) {
                                   : run.budget ? kMaxQuantity
                                                : std::clamp<std::int64_t>(usual, 1, kMostSteps);
   const Arcs arcs(problem);
+  const Times times(problem);
   const bool is_exact = !problem.rules().contention &&
                         problem.rules().dispatch == Dispatch::kSequence && best.score().fits() &&
                         memory_is_plenty(problem);
   std::vector<std::unique_ptr<Lane>> lanes;
   for (std::size_t n = 0; n < kLanes; ++n) {
-    lanes.push_back(std::make_unique<Lane>(problem, arcs, is_exact, run.seed * kLanes + n + 1));
+    lanes.push_back(
+        std::make_unique<Lane>(problem, times, arcs, is_exact, run.seed * kLanes + n + 1));
     lanes.back()->start(best.proposal(), best.score());
   }
   std::int64_t step = 0, idle = 0;

@@ -43,7 +43,8 @@ std::vector<std::size_t> Windows::window_ends(const Knobs& knobs) const {
 
 std::size_t Windows::count(const Knobs& knobs) const { return window_ends(knobs).size(); }
 
-std::size_t Windows::pass(Lineup& lineup, const Knobs& knobs, Random& random) {
+std::size_t Windows::pass(Lineup& lineup, const Knobs& knobs, Random& random, HeadRoom* room) {
+  room_ = room;
   lineup_ = &lineup;
   walk_.restart(lineup);
   const std::vector<std::size_t> ends = window_ends(knobs);
@@ -128,7 +129,7 @@ bool Windows::try_window(const Knobs& knobs, Random& random) {
   bool kept = list(knobs, bound.longest_ns);
   if (kept) {
     const Outcome now = outcome();
-    kept = Outcome{std::max(floor_ns_, now.longest_ns), now.sum_ns} <= bound;
+    kept = Outcome{std::max(floor_ns_, now.longest_ns), now.sum_ns} <= bound && has_room();
   }
   if (!kept) {
     undo();
@@ -141,6 +142,24 @@ bool Windows::try_window(const Knobs& knobs, Random& random) {
     lineup_->placement[*problem_.unit(op)] = lineup_->device[op];
   }
   return true;
+}
+
+// For the units that the window has moved.
+bool Windows::has_room() {
+  if (room_ == nullptr) return true;
+  moved_.clear();
+  for (std::size_t n = first_; n < last_; ++n) {
+    const OpId op = lineup_->order[n];
+    const UnitId unit = *problem_.unit(op);
+    if (lineup_->placement[unit] == lineup_->device[op]) continue;
+    lineup_->placement[unit] = lineup_->device[op];
+    moved_.push_back(unit);
+  }
+  if (room_->takes(moved_, lineup_->placement)) return true;
+  for (std::size_t n = first_; n < last_; ++n) {
+    lineup_->placement[*problem_.unit(lineup_->order[n])] = device_before_[n - first_];
+  }
+  return false;
 }
 
 void Windows::undo() {

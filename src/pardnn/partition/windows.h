@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pardnn/base/random.h"
+#include "pardnn/partition/head_room.h"
 #include "pardnn/partition/lineup.h"
 
 namespace pardnn {
@@ -38,9 +39,10 @@ class Windows {
   Walk& walk() { return walk_; }
   // How many windows a pass with these knobs has.
   std::size_t count(const Knobs& knobs) const;
-  // Tries every window once, in the direction of the walk. Answers how many were kept. The lineup
-  // must be timed; it comes back timed and in the order of starts.
-  std::size_t pass(Lineup& lineup, const Knobs& knobs, Random& random);
+  // Tries every window once, in the direction of the walk, and moves units only where there is
+  // room. Answers how many were kept. The lineup must be timed; it comes back timed and in the
+  // order of starts.
+  std::size_t pass(Lineup& lineup, const Knobs& knobs, Random& random, HeadRoom* room = nullptr);
 
  private:
   struct Outcome {
@@ -69,6 +71,7 @@ class Windows {
   void put(OpId op, DeviceId device);
   Outcome outcome() const;
   void replay();
+  bool has_room();
   void undo();
 
   void rank(const Knobs& knobs, Random& random);
@@ -95,6 +98,7 @@ class Windows {
   std::size_t ordinary_count_ = 0;
   Walk walk_;
   Lineup* lineup_ = nullptr;
+  HeadRoom* room_ = nullptr;
   Table<OpId, std::int64_t> tail_ns_;
   std::vector<std::int64_t> after_ns_;  // windows x devices: tail of the first op behind it there
   std::int64_t floor_ns_ = 0;           // the longest path out of a window of this pass
@@ -108,6 +112,7 @@ class Windows {
   Table<UnitId, char> unit_settled_;
   std::int64_t longest_ns_ = 0;
   std::vector<DeviceId> device_before_;  // of each op of it, in its old order
+  std::vector<UnitId> moved_;
 
   // The new order of it.
   Table<OpId, std::int64_t> priority_;

@@ -56,7 +56,7 @@ class Calls:
             finally:
                 calls._stack.pop()
 
-        nn.Module.__call__ = call  # type: ignore[method-assign]
+        nn.Module.__call__ = call
         optimizers.register_optimizer_step_pre_hook(self._enter_optimizer)
         optimizers.register_optimizer_step_post_hook(self._leave_optimizer)
 

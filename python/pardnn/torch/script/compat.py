@@ -1,4 +1,4 @@
-"""Private calls of torch that the runtime of ``pardnn run`` needs; all were seen to work with 2.13."""
+"""Private calls of torch that the runtime of ``pardnn run`` needs, as 2.13 has them."""
 
 from __future__ import annotations
 

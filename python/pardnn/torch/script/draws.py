@@ -6,7 +6,6 @@ import torch
 
 from pardnn.torch.script.mode import Call
 
-
 # How many numbers these draw depends on values, which only one rank has.
 COUNTED_BY_VALUES = frozenset({"poisson", "binomial", "_standard_gamma", "_sample_dirichlet"})
 

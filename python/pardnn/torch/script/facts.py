@@ -32,8 +32,8 @@ _SIZED_BY_VALUES = frozenset({"nonzero", "_unique2", "unique_consecutive", "uniq
 class Facts:
     """One op (an overload of it).
 
-    ``written``: positions of arguments that it changes. ``gives_written``: all it returns are these.
-    ``view``: it only makes a view. ``composite``: it is made of other ops. ``draws``: it takes random
+    ``written``: positions of arguments that it changes. ``gives_written``: it returns only these.
+    ``view``: it only makes a view. ``composite``: it is made of others. ``draws``: it takes random
     numbers. ``gives_value``: it returns Python values, no tensors. ``by_list``: it does the same to
     each tensor of lists. ``sized_by_values``: sizes of its results depend on values.
     """

@@ -54,9 +54,9 @@ class Files:
 
     def install(self) -> None:
         """From now on the script's files are treated so."""
-        builtins.open = io.open = self.open  # type: ignore[assignment]
+        builtins.open = io.open = self.open
         os.open = self.os_open
-        os.stat = self.stat  # type: ignore[assignment]
+        os.stat = self.stat
         names = tempfile._RandomNameSequence()  # type: ignore[attr-defined]
         names._rng = random.Random(self._seed)
         names._rng_pid = os.getpid()

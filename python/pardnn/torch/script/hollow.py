@@ -50,7 +50,7 @@ def home_of(tensor: torch.Tensor) -> Home | None:
 
 def settle(tensor: torch.Tensor, home: Home) -> None:
     """Gives the tensor's storage a home."""
-    tensor.untyped_storage().home = home  # type: ignore[attr-defined]
+    tensor.untyped_storage().home = home
 
 
 def hollow(
@@ -63,9 +63,9 @@ def hollow(
 ) -> torch.Tensor:
     """A tensor of this shape, stride and offset (in elements) in a storage without memory."""
     storage = compat.storage_at(_addresses.take(nbytes), nbytes)
-    storage.home = home  # type: ignore[attr-defined]
+    storage.home = home
     tensor = torch.empty(0, dtype=dtype)
-    tensor.set_(storage, offset, size, stride)  # type: ignore[call-overload]
+    tensor.set_(storage, offset, size, stride)
     return tensor
 
 
@@ -84,14 +84,14 @@ def hollow_like(tensor: torch.Tensor, home: Home) -> torch.Tensor:
 def image_of(storage: torch.UntypedStorage) -> torch.Tensor:
     """All bytes of a storage as a tensor: uint8 of shape (bytes,)."""
     image = torch.empty(0, dtype=torch.uint8)
-    image.set_(storage, 0, (storage.nbytes(),), (1,))  # type: ignore[call-overload]
+    image.set_(storage, 0, (storage.nbytes(),), (1,))
     return image
 
 
 def view_in(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
     """The tensor that lies in this storage as ``like`` lies in its own."""
     view = torch.empty(0, dtype=like.dtype)
-    view.set_(storage, like.storage_offset(), like.shape, like.stride())  # type: ignore[call-overload]
+    view.set_(storage, like.storage_offset(), like.shape, like.stride())
     return view
 
 

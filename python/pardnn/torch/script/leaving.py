@@ -46,7 +46,7 @@ def _with_grad(values: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
     """Says of itself that it requires grad, as the original does, or refuses to be an array."""
     found = values.detach().requires_grad_()
     if isinstance(original, nn.Parameter):
-        return torch.Tensor._make_subclass(nn.Parameter, found, True)  # type: ignore[no-any-return]
+        return torch.Tensor._make_subclass(nn.Parameter, found, True)
     return found
 
 

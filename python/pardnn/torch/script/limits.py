@@ -17,9 +17,18 @@ _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 class _Mallinfo2(ctypes.Structure):
     _fields_ = [  # noqa: RUF012
         (name, ctypes.c_size_t)
-        for name in (
-            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-        ).split()
+        for name in [
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        ]
     ]
 
 

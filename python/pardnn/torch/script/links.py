@@ -39,7 +39,7 @@ class Desync(Refusal):
     """Two ranks ran different programs."""
 
 
-class LostRank(RuntimeError):
+class LostRankError(RuntimeError):
     """Another rank has closed its stream."""
 
 
@@ -257,8 +257,8 @@ class Links:
     def _number_of(self, peer: _Peer) -> int:
         return next(other for other, known in self._peers.items() if known is peer)
 
-    def _lost(self, peer: _Peer) -> LostRank:
-        return LostRank(f"rank {self._number_of(peer)} has ended")
+    def _lost(self, peer: _Peer) -> LostRankError:
+        return LostRankError(f"rank {self._number_of(peer)} has ended")
 
 
 class _Nobody:

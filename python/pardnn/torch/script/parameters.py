@@ -33,5 +33,5 @@ def install(adopt: Adopt) -> None:
         finally:
             copying.pop()
 
-    nn.Parameter.__new__ = placed_new  # type: ignore[method-assign,assignment]
-    nn.Parameter.__deepcopy__ = placed_deepcopy  # type: ignore[method-assign]
+    nn.Parameter.__new__ = placed_new
+    nn.Parameter.__deepcopy__ = placed_deepcopy

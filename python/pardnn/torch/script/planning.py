@@ -17,8 +17,8 @@ import pardnn
 from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
-from pardnn.torch.script.record import Seen
 from pardnn.torch.script.ranks import Tables
+from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
 
 _LOG = logging.getLogger(__name__)

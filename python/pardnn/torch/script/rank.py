@@ -28,7 +28,7 @@ from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
 from pardnn.torch.script import files, leaving, limits, parameters, refusals, saving, steps
 from pardnn.torch.script.calls import Calls
-from pardnn.torch.script.links import Links, LostRank
+from pardnn.torch.script.links import Links, LostRankError
 from pardnn.torch.script.ranks import RankMode, Tables
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -95,7 +95,7 @@ def _run(start: Start, options: RunOptions, tell: Callable[..., None]) -> int:
             mode.meet()
             mode.agree(lambda: None)
             links.close()
-        except LostRank as lost:
+        except LostRankError as lost:
             tell("lost", message=str(lost))
             return 1
         tell("steps", records=counted.records(), ops=mode.ops)
@@ -133,7 +133,7 @@ def _script(options: RunOptions, tell: Callable[..., None], links: Links | None)
     except Refusal as refusal:
         tell("refusal", message=str(refusal))
         return refusal.status
-    except LostRank as lost:
+    except LostRankError as lost:
         tell("lost", message=str(lost))
         return 1
     except Exception as error:  # noqa: BLE001  the script may raise anything

@@ -76,6 +76,7 @@ class RankMode(Placing):
         self._results: dict[Any, Any] = {}
 
     def planned(self, key: Key) -> int | None:
+        """The rank that the plan names for an op; None where it does not know it."""
         return self._tables.ops.get(key)
 
     def adopt(self, data: torch.Tensor, moves: bool = False) -> torch.Tensor:
@@ -152,6 +153,7 @@ class RankMode(Placing):
             message.wait()
 
     def compute(self, call: Call) -> Any:
+        """What the call answers: real where it runs, hollow elsewhere."""
         refusals.check_transforms()
         self.links.note(call.facts.number, call.tensors[0].shape)
         here = call.where == self.rank

@@ -42,7 +42,7 @@ def install(end: Callable[[str], None], say: Callable[[str], None]) -> None:
             say("torch.compile has no effect: ops run one by one, where the plan has them")
         return model if model is not None else lambda function: function
 
-    torch.compile = compile  # type: ignore[assignment]
+    torch.compile = compile
 
 
 def _refuser(message: str) -> Callable[..., Any]:

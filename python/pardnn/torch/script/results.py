@@ -36,7 +36,8 @@ def make(call: Call, known: Any, owner: int) -> Any:
     """Hollow results of the described shapes that are at home with ``owner``."""
     kind, what = known
     if kind == "tensor":
-        return hollow(*what[:4], Home(owner), what[4])
+        size, stride, dtype, offset, nbytes = what
+        return hollow(size, stride, dtype, offset, Home(owner), nbytes)
     if kind == "input":
         return call.tensors[what]
     if kind == "value":

@@ -95,7 +95,7 @@ def _refuse_old_format() -> None:
             )
         return write(self, *args)
 
-    torch.UntypedStorage._write_file = write_file  # type: ignore[attr-defined]
+    torch.UntypedStorage._write_file = write_file
 
 
 def settle_loaded_state(rank: int) -> None:

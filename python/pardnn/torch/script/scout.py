@@ -69,6 +69,7 @@ class ScoutMode(Placing):
         self._zeros: set[int] = set()
 
     def planned(self, key: Key) -> int:
+        """The unit of an op, in place of a rank."""
         return self._unit(key)
 
     def adopt(self, data: torch.Tensor, moves: bool = False) -> torch.Tensor:
@@ -93,6 +94,7 @@ class ScoutMode(Placing):
         return torch.ones(tensor.shape, dtype=tensor.dtype).as_strided(tensor.shape, _rows(tensor))
 
     def compute(self, call: Call) -> Any:
+        """What the call answers, without memory, noted as an op of the step."""
         refusals.check_transforms()
         known, kind = self._results_of(call)
         if len(self.seen.ops) > _MOST_OPS:
@@ -154,7 +156,7 @@ class ScoutMode(Placing):
             if home is None and storage.nbytes() >= _SHARED_BYTES:
                 number = getattr(storage, "shared", None)
                 if number is None:
-                    number = storage.shared = self._shared  # type: ignore[attr-defined]
+                    number = storage.shared = self._shared
                     self._shared += 1
                 yield number, storage.nbytes()
 
