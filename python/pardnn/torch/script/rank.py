@@ -40,8 +40,8 @@ class Start:
     """What a rank begins with.
 
     ``streams``: to each other rank. ``report``: where it tells the launcher things, one JSON object
-    a line. ``log``: a file for its error output (rank 0 has the terminal). ``folder``: of its own. ``seed``: of Python's
-    and numpy's random numbers, which are different in every run of Python.
+    a line. ``log``: a file for its error output (rank 0 has the terminal). ``folder``: of its own.
+    ``seed``: of Python's and numpy's random numbers, which are different in every run of Python.
     ``random_placement``: a seed with which every op goes to any rank, None in earnest.
     """
 

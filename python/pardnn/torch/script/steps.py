@@ -38,7 +38,7 @@ def at_each_end(ended: Callable[[], None]) -> None:
         if not made:
             ended()
 
-    optimizers.Optimizer.__init__ = note_optimizer  # type: ignore[method-assign]
+    optimizers.Optimizer.__init__ = note_optimizer
     optimizers.register_optimizer_step_post_hook(stepped)
     torch.autograd.backward = noted_backward
 
