@@ -104,12 +104,17 @@ class Links:
         self.messages = 0
         self.bytes_sent = 0
         self.waited_s = 0.0
+        self._waiting: list[_Peer] = []
         self._peers = {other: _Peer(stream) for other, stream in streams.items()}
 
     def note(self, what: int, shape: Any) -> None:
         """One more op: from now on messages say that it was done."""
         self.count += 1
         self.digest = hash((self.digest, what, shape))
+        for peer in self._waiting:
+            self._write(peer)  # the system may have room by now
+        if self._waiting:
+            self._waiting = [peer for peer in self._waiting if peer.outgoing]
 
     def close(self) -> None:
         """Sends what was kept, and closes the streams."""
@@ -179,6 +184,7 @@ class Links:
         self._write(peer)
         self._move_while(lambda: peer.kept > KEPT_BYTES)
         if peer.outgoing:  # the memory is the sender's again when this returns
+            self._waiting.append(peer)
             peer.outgoing[-1] = memoryview(bytes(peer.outgoing[-1]))
 
     def _move_while(self, needed: Any) -> None:

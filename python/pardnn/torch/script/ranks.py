@@ -155,7 +155,7 @@ class RankMode(Placing):
     def compute(self, call: Call) -> Any:
         """What the call answers: real where it runs, hollow elsewhere."""
         refusals.check_transforms()
-        self.links.note(call.facts.number, call.tensors[0].shape)
+        self.links.note(call.facts.number, tuple([tensor.shape for tensor in call.tensors]))
         here = call.where == self.rank
         given = self._gather(call, here)
         if call.facts.gives_value:

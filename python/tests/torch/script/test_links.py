@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pardnn.torch.script.links import DesyncError, Links, LostRankError
+from pardnn.torch.script.links import Desync, Links, LostRankError
 
 MIB = 1 << 20
 
@@ -84,6 +84,7 @@ def test_two_ranks_that_send_much_to_each_other_at_once_both_go_on() -> None:
     if process == 0:
         links.close()
         os._exit(0 if same else 1)
+    links.close()
     assert same
     _, status = os.waitpid(process, 0)
     assert status == 0
@@ -94,7 +95,7 @@ def test_a_rank_that_did_another_op_is_found_out() -> None:
         sender.note(5, (2, 3))
         receiver.note(5, (2, 4))
         sender.send(torch.zeros(2), 1)
-        with pytest.raises(DesyncError, match="ranks 0 and 1 went different ways.*at op 1"):
+        with pytest.raises(Desync, match="ranks 0 and 1 went different ways.*at op 1"):
             receiver.expect(torch.zeros(2), 0).wait()
 
 
@@ -102,7 +103,7 @@ def test_a_message_of_another_length_is_found_out() -> None:
     with two_ranks() as (sender, receiver):
         both_note(sender, receiver)
         sender.send(torch.zeros(250), 1)
-        with pytest.raises(DesyncError, match="expected 400 bytes .* sent 1000 bytes"):
+        with pytest.raises(Desync, match="expected 400 bytes .* sent 1000 bytes"):
             receiver.expect(torch.zeros(100), 0).wait()
 
 
@@ -111,7 +112,7 @@ def test_a_rank_that_is_ahead_is_found_out() -> None:
         both_note(sender, receiver)
         sender.note(5, (2, 3))
         sender.send(torch.zeros(2), 1)
-        with pytest.raises(DesyncError, match="at its op 2"):
+        with pytest.raises(Desync, match="at its op 2"):
             receiver.expect(torch.zeros(2), 0).wait()
 
 
