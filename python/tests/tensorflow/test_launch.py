@@ -186,8 +186,10 @@ def test_no_framework_or_two_are_asked_about(
     script.write_text("import torch, jax")
     assert launch.main([str(script)]) == 2
     assert "imports jax and torch; say which" in capsys.readouterr().err
+    assert launch.main(["--framework", "jax", str(script)]) == 2
+    assert "uses jax; this version trains with tensorflow and torch" in capsys.readouterr().err
     assert launch.main(["--framework", "torch", str(script)]) == 2
-    assert "uses torch; this version trains with tensorflow" in capsys.readouterr().err
+    assert "torch is not installed here; pip install torch==2.13.0" in capsys.readouterr().err
 
 
 def test_finding_out_imports_no_framework(script: Path) -> None:

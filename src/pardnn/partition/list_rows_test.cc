@@ -35,6 +35,24 @@ BOOST_AUTO_TEST_CASE(heft_sends_in_gaps_too) {
   BOOST_TEST(story.text(heft(story.problem, {})) == "v a | w b");
 }
 
+// y's 100 bytes hold the channel from d0 until 101; behind them f's 5 are there at 106. Then b and
+// c wait for the same 20 bytes: once they are sent for b, until 126, they are there for c as well,
+// which runs before g, whose 5 bytes come from d2 at 130. Sent once more they would come after
+// that.
+BOOST_AUTO_TEST_CASE(etf_knows_what_was_sent_for_another) {
+  const PlannerStory story(
+      "op z T 1 > 100 on=d0\n"
+      "op a T 99 < ^z > 20 5 on=d0\n"
+      "op h T 125 > 5 on=d2\n"
+      "op y T 1 < z on=d1\n"
+      "op f T 1 < a:1 on=d1\n"
+      "op b T 2 < a on=d1\n"
+      "op c T 1 < a on=d1\n"
+      "op g T 1 < h on=d1\n",
+      StoryMachine{.devices = 3}.build());
+  BOOST_TEST(story.text(etf(story.problem, {})) == "z a | y f b c g | h");
+}
+
 // Both outputs stay: one device would hold 1200 of its 1000 bytes, so each may be given its 600.
 BOOST_AUTO_TEST_CASE(m_etf_gives_no_device_more_than_its_part) {
   const PlannerStory story("op a T 10 > 600*\nop b T 10 < a > 600*\n");

@@ -40,7 +40,8 @@ def check_versions() -> None:
 
     PARDNN_ANY_VERSION=1 lets an untried version through.
     """
-    if importlib.util.find_spec("torch") is None:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:  # a folder of that name is no package
         raise UsageError(f"torch is not installed here; {_INSTALL}")
     found = doctor.version_of("torch")
     if found is None or doctor.is_tried("torch", found):
