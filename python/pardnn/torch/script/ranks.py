@@ -168,7 +168,7 @@ class RankMode(Placing):
         out = None
         if here:
             out = self._run(call, given)
-        elif call.facts.draws:
+        elif call.facts.draws and call.facts.name not in draws.COUNTED_BY_VALUES:
             draws.repeat(call)
         if call.facts.name in draws.COUNTED_BY_VALUES:
             draws.follow(self.links.broadcast(draws.state() if here else None, call.where))
