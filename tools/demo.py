@@ -38,7 +38,7 @@ class Story:
     """
 
     script: pathlib.Path
-    sizes: tuple[str, ...]
+    sizes: str
     ordinary: pathlib.Path
     workers: int
     limit_mib: int
@@ -50,24 +50,8 @@ class Story:
 STORIES = {
     "tensorflow": Story(
         script=ROOT / "examples" / "transformer_dropout.py",
-        sizes=(
-            "--epochs",
-            "1",
-            "--steps",
-            "12",
-            "--batch",
-            "8",
-            "--length",
-            "128",
-            "--vocabulary",
-            "512",
-            "--width",
-            "256",
-            "--heads",
-            "16",
-            "--layers",
-            "4",
-        ),
+        sizes="--epochs 1 --steps 12 --batch 8 --length 128 "
+        "--vocabulary 512 --width 256 --heads 16 --layers 4",
         ordinary=ROOT / "tests" / "end_to_end" / "tensorflow" / "ordinary.py",
         workers=4,
         limit_mib=80,
@@ -77,24 +61,8 @@ STORIES = {
     ),
     "torch": Story(
         script=ROOT / "examples" / "torch" / "tied_transformer.py",
-        sizes=(
-            "--steps",
-            "12",
-            "--micro-batches",
-            "1",
-            "--batch",
-            "8",
-            "--length",
-            "128",
-            "--vocabulary",
-            "512",
-            "--width",
-            "256",
-            "--heads",
-            "8",
-            "--layers",
-            "4",
-        ),
+        sizes="--steps 12 --micro-batches 1 --batch 8 --length 128 "
+        "--vocabulary 512 --width 256 --heads 8 --layers 4",
         ordinary=ROOT / "tests" / "end_to_end" / "torch" / "ordinary.py",
         workers=4,
         limit_mib=80,
@@ -159,7 +127,7 @@ def start_ordinary(story: Story, name: str, options: list[str], folder: pathlib.
     result = folder / f"{name}.json"
     result.unlink(missing_ok=True)
     command = [sys.executable, str(story.ordinary), *options, "--json-out", str(result)]
-    return Run(name, [*command, str(story.script), *story.sizes], folder)
+    return Run(name, [*command, str(story.script), *story.sizes.split()], folder)
 
 
 def program_path() -> pathlib.Path:
@@ -175,7 +143,7 @@ def start_placed(story: Story, folder: pathlib.Path, limit_mib: int, workers: in
     program = str(program_path())
     options = ["--devices", str(workers), "--memory", f"{limit_mib}MiB"]
     options += ["--json-out", str(folder / "placed.json")]
-    return Run("placed", [program, *options, str(story.script), *story.sizes], folder)
+    return Run("placed", [program, *options, str(story.script), *story.sizes.split()], folder)
 
 
 def out_of_memory(story: Story, error: str | None) -> str | None:
@@ -277,7 +245,7 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
     say(f"The script is {story.script.relative_to(ROOT)}, which is plain {story.plain}:")
-    say(f"    {' '.join(story.sizes)}\n")
+    say(f"    {story.sizes}\n")
     # Side by side: the limited one mostly waits, ten seconds for a request that is refused.
     limited = start_ordinary(story, "limited", ["--memory", str(limit_mib)], folder)
     unlimited = start_ordinary(story, "ordinary", ["--peak"], folder)
@@ -295,7 +263,7 @@ def main() -> int:
     passed = one_process["error"] is not None and placed["status"] == 0 and same
     summary = {
         "script": str(story.script.relative_to(ROOT)),
-        "arguments": story.sizes,
+        "arguments": story.sizes.split(),
         "workers": workers,
         "limit_bytes": limit_mib * MIB,
         "one_process": one_process,

@@ -20,7 +20,6 @@ COUNTED_BY_VALUES = frozenset(
 )
 
 
-
 def state() -> bytes:
     """The state of torch's generator."""
     return bytes(torch.get_rng_state().tolist())
