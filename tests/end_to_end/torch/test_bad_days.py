@@ -120,7 +120,7 @@ def test_the_scripts_own_status_is_passed_on(tmp_path: pathlib.Path) -> None:
 
 def test_a_rank_that_is_refused_memory_is_named(tmp_path: pathlib.Path) -> None:
     text = "step(torch.ones(4, 8))\nlarge = model(torch.ones(1 << 19, 8))"  # 128 MiB and more
-    done = run(tmp_path, text, "--memory", "16MiB")
+    done = run(tmp_path, text, "--memory", "40MiB")
     assert done.returncode == 1
     assert "was refused memory" in done.stderr
     assert "give more --memory" in done.stderr

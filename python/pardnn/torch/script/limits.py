@@ -7,8 +7,8 @@ import gc
 import resource
 from pathlib import Path
 
-# What ranks need besides tensors: bytes on their way, tables of ops, Python.
-OWN_BYTES = 24 << 20
+# Of its limit, what a rank needs besides tensors: bytes on their way, tables of ops, gaps, Python.
+OWN_BYTES = 16 << 20
 _LEAST_MAPPED, _MOST_MAPPED = 64 << 10, 4 << 20
 _TRIM, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of mallopt
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
@@ -82,7 +82,7 @@ class Memory:
         give_back()
         self._base = bytes_in_use()
         if self.limit is not None:
-            self._set(_data_bytes() + self.limit + OWN_BYTES)
+            self._set(_data_bytes() + self.limit)
 
     def sample(self) -> None:
         """Takes note of what is in use."""

@@ -27,12 +27,14 @@ class Tables:
     """What ranks know of the plan.
 
     ``parameters``: rank by number of creation; others go round. ``ops``: rank by key. ``readers``:
-    for a key, how often each rank reads the result (by its number) in a step.
+    for a key, how often each rank reads the result (by its number) in a step;
+    ``parameter_readers``: the same of a parameter between two of its updates.
     """
 
     parameters: Mapping[int, int] = field(default_factory=dict)
     ops: Mapping[Key, int] = field(default_factory=dict)
     readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
+    parameter_readers: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 class Copy:
@@ -165,6 +167,8 @@ class RankMode(Placing):
             home = home_of(tensor)
             if home is not None:
                 home.copies = None  # they are old now
+                if home.parameter is not None:
+                    home.uses = dict(self._tables.parameter_readers.get(home.parameter, ()))
         out = None
         if here:
             out = self._run(call, given)

@@ -193,22 +193,31 @@ class StepGraph:
                 parameters[what[1]] = where[unit]
             else:
                 ops[what] = where[unit]
-        return Tables(parameters, ops, self._uses(where))
+        reads = self._reads_elsewhere(where)
+        of_parameters = {
+            self._seen.memories[number].parameter: counts
+            for number, counts in reads.items()
+            if self._seen.memories[number].parameter is not None
+        }
+        return Tables(parameters, ops, self._uses(reads), of_parameters)
 
-    def _uses(self, where: Mapping[int, int]) -> dict[Any, dict[int, dict[int, int]]]:
-        """Of each result of an op with a key: how often other ranks read it, at most."""
+    def _reads_elsewhere(self, where: Mapping[int, int]) -> dict[int, collections.Counter[int]]:
+        """Of each memory, how often ranks read it that do not have it."""
         reads: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
-        made: list[tuple[Any, int, int]] = []
         for op in self._seen.ops[self._seen.begin : self._seen.end]:
             for number in op.reads:
                 if where.get(self._seen.memories[number].unit) != where[op.unit]:
                     reads[number][where[op.unit]] += 1
-            if op.key is not None:
-                made.extend((op.key, number, result) for number, result in op.makes)
+        return dict(reads)
+
+    def _uses(self, reads: Mapping[int, Mapping[int, int]]) -> dict[Any, Any]:
+        """Of each result of an op with a key: how often other ranks read it, at most."""
         found: dict[Any, dict[int, dict[int, int]]] = {}
-        for key, number, result in made:
-            if reads[number]:
-                known = found.setdefault(key, {}).setdefault(result, {})
-                for rank, count in reads[number].items():
+        for op in self._seen.ops[self._seen.begin : self._seen.end]:
+            if op.key is None:
+                continue
+            for number, result in op.makes:
+                for rank, count in reads.get(number, {}).items():
+                    known = found.setdefault(op.key, {}).setdefault(result, {})
                     known[rank] = max(known.get(rank, 0), count)
         return found
