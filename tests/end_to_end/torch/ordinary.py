@@ -66,15 +66,15 @@ class Meter(TorchDispatchMode):
 
 
 def at_first_parameter(begin: Any) -> None:
-    """Calls `begin` before the first parameter is made."""
+    """Calls `begin` with the bytes of the first parameter, which are there when it is made."""
     new = nn.Parameter.__new__
     begun: list[bool] = []
 
-    def first(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if not begun:
+    def first(cls: Any, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not begun and data is not None:
             begun.append(True)
-            begin()
-        return new(cls, *args, **kwargs)
+            begin(data.untyped_storage().nbytes())
+        return new(cls, data, *args, **kwargs)
 
     nn.Parameter.__new__ = first
 
@@ -113,12 +113,12 @@ def main() -> int:
     torch.set_num_threads(1)
     meter = Meter()
     if options.peak:
-        at_first_parameter(lambda: setattr(meter, "base", bytes_in_use()))
+        at_first_parameter(lambda n: setattr(meter, "base", bytes_in_use() - n))
     if options.memory:
         limit = options.memory * MIB
         hard = resource.RLIM_INFINITY
         at_first_parameter(
-            lambda: resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() + limit, hard))
+            lambda n: resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() - n + limit, hard))
         )
     sys.argv = [options.script, *options.args]
     sys.path[0] = str(pathlib.Path(options.script).resolve().parent)

@@ -72,17 +72,17 @@ class Memory:
         self._base = 0
         self._begun = False
 
-    def begin(self) -> None:
-        """What is there now does not count; from now on the limit holds."""
+    def begin(self, counted: int = 0) -> None:
+        """What is there now does not count, but for so many bytes; from now on the limit holds."""
         if self._begun:
             return
         self._begun = True
         if self.limit is not None:
             keep_little(self.limit)
         give_back()
-        self._base = bytes_in_use()
+        self._base = bytes_in_use() - counted
         if self.limit is not None:
-            self._set(_data_bytes() + self.limit)
+            self._set(_data_bytes() - counted + self.limit)
 
     def sample(self) -> None:
         """Takes note of what is in use."""

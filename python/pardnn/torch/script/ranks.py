@@ -86,8 +86,9 @@ class RankMode(Placing):
 
         ``moves``: nobody else holds ``data``, so it need not stay where it was computed.
         """
-        self.memory.begin()
         home = home_of(data)
+        if home is None:
+            self.memory.begin(data.untyped_storage().nbytes())
         if home is not None and home.parameter is not None:
             return data  # it shares another parameter's memory
         number = self.parameters
@@ -192,7 +193,7 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if call.tensors[0].numel() >= _SAMPLED:
+        if _is_large(out) or any([_is_large(tensor) for tensor in call.tensors]):
             self.memory.sample()
         return out
 
@@ -299,3 +300,7 @@ class RankMode(Placing):
             for where in uses:
                 if where != call.where and where not in home.copies:
                     self._bring_whole(tensor, home, where)
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() >= _SAMPLED
