@@ -1,4 +1,4 @@
-"""What ranks hold is what was predicted, and a model that fits no rank trains under strict limits."""
+"""What ranks hold is what was predicted; a model that fits no rank trains under strict limits."""
 
 from __future__ import annotations
 

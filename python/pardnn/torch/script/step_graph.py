@@ -194,11 +194,11 @@ class StepGraph:
             else:
                 ops[what] = where[unit]
         reads = self._reads_elsewhere(where)
-        of_parameters = {
-            self._seen.memories[number].parameter: counts
-            for number, counts in reads.items()
-            if self._seen.memories[number].parameter is not None
-        }
+        of_parameters: dict[int, Mapping[int, int]] = {}
+        for number, counts in reads.items():
+            parameter = self._seen.memories[number].parameter
+            if parameter is not None:
+                of_parameters[parameter] = counts
         return Tables(parameters, ops, self._uses(reads), of_parameters)
 
     def _reads_elsewhere(self, where: Mapping[int, int]) -> dict[int, collections.Counter[int]]:
