@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.process import current_process
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -131,7 +132,7 @@ def _script(options: RunOptions, tell: Callable[..., None], links: Links | None)
     except SystemExit as error:
         return user_script.status_of(error)
     except Refusal as refusal:
-        tell("refusal", message=str(refusal))
+        tell("refusal", message=with_line(refusal, options.script))
         return refusal.status
     except LostRankError as lost:
         tell("lost", message=str(lost))
@@ -143,6 +144,17 @@ def _script(options: RunOptions, tell: Callable[..., None], links: Links | None)
         tell("error", message=_short(error))
         user_script.show(error)
         return 1
+
+
+def with_line(refusal: Refusal, script: Path) -> str:
+    """The message with the last line of the user's own files that led to it, if one did."""
+    folder = str(script.resolve().parent)
+    found = ""
+    for frame in traceback.extract_tb(refusal.__traceback__):
+        path = Path(frame.filename)
+        if str(path.resolve()).startswith(folder) and "site-packages" not in path.parts:
+            found = f"{frame.filename}:{frame.lineno}: "
+    return found + str(refusal)
 
 
 def _short(error: BaseException) -> str:

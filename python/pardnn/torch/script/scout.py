@@ -277,7 +277,7 @@ def look(options: RunOptions, result: int, folder: Path, seed: int) -> NoReturn:
     except (SystemExit, _TooLong):
         found = None
     except Refusal as refusal:
-        found = ("refused", str(refusal))
+        found = ("refused", rank.with_line(refusal, options.script))
     except BaseException as error:  # noqa: BLE001  the script may raise anything
         sys.stderr.write(traceback.format_exc())
         found = ("failed", f"{type(error).__name__}: {error}"[:300])
