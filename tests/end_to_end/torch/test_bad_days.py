@@ -197,6 +197,7 @@ def test_files_are_written_once_and_output_is_printed_once(tmp_path: pathlib.Pat
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_fifty_starts_in_a_row_end_cleanly(tmp_path: pathlib.Path) -> None:
     text = "print([step(torch.randn(4, 8)) for _ in range(5)])"
     outputs = set()
