@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import logging
 import os
 import platform
 import sys
@@ -15,8 +16,10 @@ from typing import Any
 import psutil
 
 import pardnn
+from pardnn.errors import UsageError
 from pardnn.quantities import show_bytes
 
+_LOG = logging.getLogger(__name__)
 # Framework: the packages that may hold it, and the version that was tried (None: not yet used).
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "tensorflow": (
@@ -69,6 +72,27 @@ def version_of(framework: str) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             continue
     return None
+
+
+def require(framework: str, install: str) -> None:
+    """Raises UsageError when a framework is missing or of a version nobody has tried.
+
+    ``install``: the command that installs it. PARDNN_ANY_VERSION=1 lets an untried version through.
+    """
+    spec = importlib.util.find_spec(framework)
+    if spec is None or spec.origin is None:  # a folder of that name is no package
+        raise UsageError(f"{framework} is not installed here; {install}")
+    found = version_of(framework)
+    if found is None or is_tried(framework, found):
+        return
+    tried = FRAMEWORKS[framework][1]
+    if os.environ.get("PARDNN_ANY_VERSION") == "1":
+        _LOG.warning("%s %s was never tried; %s.* was", framework, found, tried)
+        return
+    raise UsageError(
+        f"{framework} {found} was never tried, {tried}.* was; {install}, "
+        "or set PARDNN_ANY_VERSION=1 to see how far it gets"
+    )
 
 
 def is_tried(framework: str, version: str) -> bool:

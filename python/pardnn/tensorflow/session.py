@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import logging
 import os
 import signal
@@ -17,7 +16,7 @@ from typing import Any, NoReturn
 
 from pardnn import doctor
 from pardnn import script as user_script
-from pardnn.errors import Refusal, UsageError
+from pardnn.errors import Refusal
 from pardnn.launch import RunOptions, complain
 
 _INSTALL = "pip install 'tensorflow-cpu==2.21.*' 'keras==3.15.*'"
@@ -28,34 +27,14 @@ _INTERRUPTED = 128 + int(signal.SIGINT)
 _LOG = logging.getLogger(__name__)
 
 
-def check_versions() -> None:
-    """Raises UsageError when TensorFlow or Keras is missing or of a version nobody has tried.
-
-    PARDNN_ANY_VERSION=1 lets an untried version through.
-    """
-    for framework in ("tensorflow", "keras"):
-        if importlib.util.find_spec(framework) is None:
-            raise UsageError(f"{framework} is not installed here; {_INSTALL}")
-        found = doctor.version_of(framework)
-        if found is None or doctor.is_tried(framework, found):
-            continue
-        tried = doctor.FRAMEWORKS[framework][1]
-        if os.environ.get("PARDNN_ANY_VERSION") == "1":
-            _LOG.warning("%s %s was never tried; %s.* was", framework, found, tried)
-            continue
-        raise UsageError(
-            f"{framework} {found} was never tried, {tried}.* was; {_INSTALL}, "
-            "or set PARDNN_ANY_VERSION=1 to see how far it gets"
-        )
-
-
 def run(options: RunOptions) -> int:
     """Runs the script of ``options`` over workers and returns the exit status.
 
     Raises Refusal for what the user has to know. A lost worker is reported here.
     """
     _log_to_terminal()
-    check_versions()
+    for framework in ("tensorflow", "keras"):
+        doctor.require(framework, _INSTALL)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     cluster = _start(options)
     cluster.on_stuck(_leave_stuck)

@@ -19,7 +19,7 @@ from pardnn.torch import optimizers
 from pardnn.torch.costs import cost_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
-from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, place, uniform_machine
+from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, limits_of, place, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tracing import Trace, trace
 from pardnn.torch.workers import WorkerError, Workers
@@ -251,18 +251,20 @@ def compile(  # noqa: A001  as torch.compile
 
     ``memory``: bytes, or a text like "700MiB", that each may hold, one or one per device; a process
     that would need more is refused it by the system. ``machine``: devices, memory and links instead
-    of both. ``plan``: a plan made for `capture`'s graph instead of one made now. ``accumulate``:
-    calls whose gradients are added up before an update. ``clip_grad_norm``: the largest norm of all
-    gradients together. ``threads``: of each process; with one, losses are bit for bit those of an
-    ordinary run with one thread. ``metered``: notes the memory in use behind each op, slowly.
+    of both; let it reserve 16 MiB of each device for messages and torch itself. ``plan``: one made
+    for `capture`'s graph instead of one made now. ``accumulate``: calls whose gradients are added
+    up before an update. ``clip_grad_norm``: the largest norm of all gradients together.
+    ``threads``: of each process; with one, losses are bit for bit those of an ordinary run with one
+    thread. ``metered``: notes the memory in use behind each op, slowly.
 
     Raises Refusal for what cannot be captured or does not fit, WorkerError when a worker fails.
     """
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
     captured = capture(model, loss_fn, optimizer, example_batch)
+    limits = limits_of(devices, memory) if machine is None else list(machine.memory)
     if machine is None:
-        machine = uniform_machine(devices, memory)
+        machine = uniform_machine(limits)
     if plan is None:
         plan = pardnn.plan(captured.graph, machine, sequence="given", margin=30)
     if not plan.fits:
@@ -275,7 +277,7 @@ def compile(  # noqa: A001  as torch.compile
         )
     numbers = {name: number for number, name in enumerate(machine.device_names)}
     placed, setup_of = place(
-        captured.step, plan, model, optimizer, numbers, memory, threads=threads, metered=metered
+        captured.step, plan, model, optimizer, numbers, limits, threads=threads, metered=metered
     )
     workers = Workers.start(setup_of, len(numbers))
     step = Step(captured, plan, optimizer, workers, placed, _Options(accumulate, clip_grad_norm))

@@ -6,27 +6,22 @@ usage: python -m pardnn.torch.measuring DESCRIPTOR
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from pardnn.torch import tensors
+from pardnn.torch import children, tensors
 from pardnn.torch.calls import Layout, names_of
 
 _LOG = logging.getLogger(__name__)
 _BUDGET_S = 0.02  # of one op
 _LEAST_RUNS, _MOST_RUNS = 3, 20
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
 
 @dataclass(frozen=True)
@@ -60,21 +55,7 @@ class _Child:
     """The process that measures."""
 
     def __enter__(self) -> _Child:
-        ours, theirs = socket.socketpair()
-        environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [_PACKAGE_ROOT, *filter(None, [environment.get("PYTHONPATH")])]
-        )
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pardnn.torch.measuring", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-            )
-        self._connection = Connection(ours.detach())
+        self._process, self._connection = children.start("pardnn.torch.measuring")
         return self
 
     def ask(self, call: Asked) -> Any:

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pardnn.errors import Refusal
-from pardnn.torch.tracing import Trace, values_of
+from pardnn.torch.tracing import Trace, is_random, values_of
 
 aten = torch.ops.aten
 # Views that their schemas do not call so.
@@ -65,12 +65,6 @@ class Op:
 def is_sendable(value: Value) -> bool:
     """Whether a receiver can know how much room the value needs."""
     return _OF_UNKNOWN_SIZE.get(value.node.target) != value.number
-
-
-def is_random(node: torch.fx.Node) -> bool:
-    """Whether the node draws from the default generator."""
-    tags = getattr(node.target, "tags", ())
-    return torch.Tag.nondeterministic_seeded in tags
 
 
 def extent_bytes(tensor: torch.Tensor) -> int:

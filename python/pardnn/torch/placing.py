@@ -37,12 +37,11 @@ class Placed:
     is_random: bool
 
 
-def uniform_machine(devices: int, memory: Memory) -> pardnn.Machine:
-    """Equal links as fast as gloo's over loopback. Raises UsageError for wrong limits."""
-    limits = _limits(devices, memory)
+def uniform_machine(limits: Sequence[int | None]) -> pardnn.Machine:
+    """Equal links as fast as gloo's over loopback; a device without limit may hold everything."""
     everything = psutil.virtual_memory().total
     return pardnn.Machine.uniform(
-        devices=devices,
+        devices=len(limits),
         memory=[everything if limit is None else limit for limit in limits],
         kind="cpu",
         bandwidth=_BANDWIDTH,
@@ -52,7 +51,8 @@ def uniform_machine(devices: int, memory: Memory) -> pardnn.Machine:
     )
 
 
-def _limits(devices: int, memory: Memory) -> list[int | None]:
+def limits_of(devices: int, memory: Memory) -> list[int | None]:
+    """Bytes of each device; None where there is no limit. Raises UsageError."""
     if memory is None:
         return [None] * devices
     stated = [memory] * devices if isinstance(memory, (int, str)) else list(memory)
@@ -67,14 +67,14 @@ def place(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     numbers: Mapping[str, int],
-    memory: Memory,
+    limits: Sequence[int | None],
     *,
     threads: int,
     metered: bool,
 ) -> tuple[Placed, Callable[[int, str], Setup]]:
     """Where everything goes, and what each worker is told: `setup_of(number, store)`.
 
-    ``numbers``: of the machine's devices by name. ``memory``: the limits that workers enforce.
+    ``numbers``: of the machine's devices by name. ``limits``: bytes that workers are held to.
     """
     traced = step.trace
     of = plan.device_of
@@ -97,7 +97,6 @@ def place(
     trained = frozenset(traced.trained)
     placed = Placed(written, device_of, all_names, trained, is_random)
     name_of = {id(p): n for n, p in model.named_parameters()}
-    limits = _limits(count, memory)
     settings = optimizers.settings_of(optimizer)
     groups = optimizers.group_settings(optimizer)
 

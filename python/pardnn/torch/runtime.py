@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +11,7 @@ import torch.distributed as dist
 from torch import nn
 
 from pardnn.torch.calls import Layout
+from pardnn.torch.meter import bytes_in_use
 
 # gloo keeps what was sent until somebody waits for it: no more than this is under way.
 MOST_UNDER_WAY_BYTES = 4 << 20
@@ -133,35 +133,3 @@ def _received(message: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 def _memory_order(stride: Sequence[int]) -> list[int]:
     return sorted(range(len(stride)), key=lambda n: -stride[n])
-
-
-class _MallInfo(ctypes.Structure):
-    """glibc's struct mallinfo2."""
-
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    ]
-
-
-def _mallinfo() -> Callable[[], _MallInfo] | None:
-    try:
-        found = ctypes.CDLL(None).mallinfo2
-    except AttributeError:  # glibc before 2.33
-        return None
-    found.restype = _MallInfo
-    return found
-
-
-_info = _mallinfo()
-
-
-def bytes_in_use() -> int:
-    """Bytes that this process has from malloc; 0 where the C library cannot say."""
-    if _info is None:
-        return 0
-    info = _info()
-    return int(info.uordblks + info.hblkhd)

@@ -269,8 +269,7 @@ def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 def _refuse_second_draws(module: torch.fx.GraphModule, forward: set[torch.fx.Node]) -> None:
     """A checkpoint sets the generator back before it draws again, which no graph says."""
     for node in module.graph.nodes:
-        tags = getattr(node.target, "tags", ())
-        if torch.Tag.nondeterministic_seeded in tags and node not in forward:
+        if is_random(node) and node not in forward:
             raise Refusal(
                 f"{_place_of(node)}: random numbers are drawn while gradients are found, as by "
                 "dropout inside of torch.utils.checkpoint; move it out of the checkpoint"
@@ -295,6 +294,11 @@ def _place_of(node: torch.fx.Node) -> str:
     lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
     places = [line for line in lines if line.startswith("File ")]
     return places[-1] if places else f"op {node.target}"
+
+
+def is_random(node: torch.fx.Node) -> bool:
+    """Whether the node draws from the default generator."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def values_of(node: torch.fx.Node) -> Sequence[Any]:

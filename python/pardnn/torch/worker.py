@@ -23,8 +23,9 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
+from pardnn.torch.meter import bytes_in_use
 from pardnn.torch.programs import Program
-from pardnn.torch.runtime import Run, bytes_in_use
+from pardnn.torch.runtime import Run
 
 _TIMEOUT = timedelta(minutes=10)
 

@@ -6,9 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +17,9 @@ from typing import Any
 
 from pardnn.errors import Refusal
 from pardnn.quantities import show_bytes
-from pardnn.torch import tensors
+from pardnn.torch import children, tensors
 from pardnn.torch.worker import Setup
 
-_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 _END_S = 5.0
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 
@@ -59,25 +56,12 @@ class Workers:
         return workers
 
     def _start_one(self, number: int) -> None:
-        ours, theirs = socket.socketpair()
-        environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [_PACKAGE_ROOT, *filter(None, [environment.get("PYTHONPATH")])]
-        )
-        environment["GLOO_SOCKET_IFNAME"] = "lo"
-        with theirs, self._log(number).open("wb") as log:
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "pardnn.torch.worker", str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=environment,
-                    start_new_session=True,  # Ctrl-C is the chief's to handle
-                )
+        with self._log(number).open("wb") as log:
+            process, connection = children.start(
+                "pardnn.torch.worker", log, {"GLOO_SOCKET_IFNAME": "lo"}
             )
-        self._connections.append(Connection(ours.detach()))
+        self._processes.append(process)
+        self._connections.append(connection)
 
     def _log(self, number: int) -> Path:
         return Path(self._folder) / f"worker{number}.log"

@@ -20,6 +20,7 @@ from torch_models import (
     same,
 )
 
+import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.torch import api, deferring
 
@@ -193,8 +194,13 @@ def test_a_worker_that_gets_no_more_memory_is_named() -> None:
     example = (torch.randn(2, 1024), torch.randn(2, 1024))
     place = anywhere(1, among=1)  # all of 3 * 3 * 4.2 MB on the first of them
     plan = place(api.capture(model, nn.functional.mse_loss, optimizer, example))
-    with pytest.raises(api.WorkerError, match=r"worker 0 got no more memory, of which it may"):
-        step = api.compile(
-            model, nn.functional.mse_loss, optimizer, example, devices=3, memory=18 * MB, plan=plan
-        )
-        step(*example)
+    limits: list[Any] = [
+        {"devices": 3, "memory": 18 * MB},
+        {"machine": pardnn.Machine.uniform(devices=3, memory=18 * MB)},
+    ]
+    for limit in limits:
+        with pytest.raises(api.WorkerError, match=r"worker 0 got no more memory, of which it may"):
+            step = api.compile(
+                model, nn.functional.mse_loss, optimizer, example, plan=plan, **limit
+            )
+            step(*example)

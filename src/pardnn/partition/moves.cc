@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kMemory = 64;  // tries after which a longer step is forgotten
 constexpr std::array<std::int64_t, 6> kRooms = {0, 0, 5, 20, 50, 100};  // per mille
-constexpr std::uint32_t kKick = 4;
+constexpr std::uint32_t kExchanges =
+    4;                                  // one in so many, where nothing was gained, begins with one
 constexpr std::size_t kMostHops = 16;   // ops of its device that an op passes in the line
 constexpr std::size_t kMostReach = 40;  // of the line, on either side of an op
 constexpr std::size_t kMostOps = 400;   // of a lump
@@ -29,7 +30,7 @@ bool Moves::improve(Lineup& lineup, std::size_t work, Random& random, HeadRoom* 
   // Where moves that never lose gain no more, some loss is let through at first.
   const std::int64_t room = gained_ ? 0 : kRooms[random.below(kRooms.size())];
   std::int64_t from_ns = best_ns;
-  if (!gained_ && random.below(kKick) == 0) {
+  if (!gained_ && random.below(kExchanges) == 0) {
     swap_devices(random);
     if (clock_.keeps(kMaxQuantity, room_there)) from_ns = std::max(from_ns, clock_.step_ns());
   }

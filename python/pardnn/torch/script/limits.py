@@ -7,6 +7,8 @@ import gc
 import resource
 from pathlib import Path
 
+from pardnn.torch.meter import bytes_in_use
+
 # Of its limit, what a rank needs besides tensors: bytes on their way, tables of ops, gaps, Python.
 OWN_BYTES = 16 << 20
 _LEAST_MAPPED, _MOST_MAPPED = 64 << 10, 4 << 20
@@ -14,32 +16,7 @@ _TRIM, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of mallopt
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
-class _Mallinfo2(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
-        (name, ctypes.c_size_t)
-        for name in [
-            "arena",
-            "ordblks",
-            "smblks",
-            "hblks",
-            "hblkhd",
-            "usmblks",
-            "fsmblks",
-            "uordblks",
-            "fordblks",
-            "keepcost",
-        ]
-    ]
-
-
 _libc = ctypes.CDLL(None)
-_libc.mallinfo2.restype = _Mallinfo2
-
-
-def bytes_in_use() -> int:
-    """Bytes that this process has from its allocator now."""
-    found = _libc.mallinfo2()
-    return int(found.uordblks + found.hblkhd)
 
 
 def is_refusal(error: BaseException) -> bool:

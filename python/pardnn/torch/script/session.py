@@ -5,7 +5,6 @@ Whatever happens, no rank outlives the run, and a failure is said once.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import os
@@ -35,34 +34,13 @@ _HINTS = {
 _LOG = logging.getLogger(__name__)
 
 
-def check_versions() -> None:
-    """Raises UsageError when torch is missing or of a version nobody has tried.
-
-    PARDNN_ANY_VERSION=1 lets an untried version through.
-    """
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:  # a folder of that name is no package
-        raise UsageError(f"torch is not installed here; {_INSTALL}")
-    found = doctor.version_of("torch")
-    if found is None or doctor.is_tried("torch", found):
-        return
-    tried = doctor.FRAMEWORKS["torch"][1]
-    if os.environ.get("PARDNN_ANY_VERSION") == "1":
-        _LOG.warning("torch %s was never tried; %s.* was", found, tried)
-        return
-    raise UsageError(
-        f"torch {found} was never tried, {tried}.* was; {_INSTALL}, "
-        "or set PARDNN_ANY_VERSION=1 to see how far it gets"
-    )
-
-
 def run(options: RunOptions) -> int:
     """Runs the script of ``options`` over ranks and returns the exit status.
 
     Raises Refusal for what the user has to know. A lost rank is reported here.
     """
     _log_to_terminal()
-    check_versions()
+    doctor.require("torch", _INSTALL)
     if options.addresses:
         raise UsageError(
             "ranks of a torch script are processes of this machine; drop the addresses"
@@ -255,4 +233,4 @@ def _no_memory(line: dict[str, Any]) -> str:
     )
 
 
-__all__ = ["Ranks", "Refusal", "check_versions", "run"]
+__all__ = ["Ranks", "Refusal", "run"]
