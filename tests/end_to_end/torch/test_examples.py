@@ -74,21 +74,6 @@ def test_the_planners_placement_changes_no_bit(name: str, tmp_path: pathlib.Path
     assert summary["devices"] == ["rank 0", "rank 1", "rank 2"]
 
 
-def test_a_loader_with_worker_processes_is_refused(tmp_path: pathlib.Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import torch\n"
-        "model = torch.nn.Linear(2, 2)\n"
-        "data = torch.utils.data.TensorDataset(torch.zeros(4, 2))\n"
-        "torch.utils.data.DataLoader(data, num_workers=1)\n"
-    )
-    done = finished(
-        [sys.executable, "-m", "pardnn.launch", "--devices", "2", str(script)], tmp_path
-    )
-    assert done.returncode == 1
-    assert "does not work over ranks yet; set num_workers=0" in done.stderr
-
-
 def test_scripts_mention_no_pardnn() -> None:
     assert len(EXAMPLES) >= 10
     assert not [script.name for script in EXAMPLES if "pardnn" in script.read_text()]

@@ -13,8 +13,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MIB = 1 << 20
 TIMEOUT_S = 240.0
-# Beside tensors a rank holds tables of ops, Python objects, kernels' own caches.
-BESIDE_BYTES = 4 * MIB
+# Of messages under way a rank keeps this much; tables of ops and the kernels' own caches come on
+# top: 3 % of the peak and one mebibyte.
+KEPT_BYTES = 4 * MIB
+BESIDE_BYTES = 1 * MIB
 SIZED = {
     "recommender_embeddings": ["--rows", "100000", "--width", "64", "--steps", "5"],
     "checkpointing": ["--width", "512", "--batch", "256", "--steps", "5"],
@@ -48,7 +50,7 @@ def test_ranks_hold_what_was_predicted(name: str, tmp_path: pathlib.Path) -> Non
     _, step = run(name, tmp_path, "--memory", "100MiB", "--measure")
     pairs = zip(step["predicted_peak_bytes"], step["measured_peak_bytes"], strict=True)
     for predicted, measured in pairs:
-        assert measured <= 1.03 * predicted + BESIDE_BYTES
+        assert measured <= 1.03 * (predicted + KEPT_BYTES) + BESIDE_BYTES
         assert predicted <= 1.08 * measured
 
 

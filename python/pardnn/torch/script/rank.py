@@ -86,7 +86,12 @@ def _run(start: Start, options: RunOptions, tell: Callable[..., None]) -> int:
         chooser = any_rank(start.random_placement, options.devices)
     mode = RankMode(links, options.devices, start.tables, calls, memory, chooser)
     counted = steps.Steps(links, memory)
-    steps.at_each_end(counted.ended)
+
+    def ended() -> None:
+        counted.ended()
+        mode.forget()
+
+    steps.at_each_end(ended)
     written = install_all(mode, start, tell, memory)
     with mode:
         status = _script(options, tell, links)

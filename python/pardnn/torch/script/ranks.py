@@ -27,13 +27,15 @@ class Tables:
     """What ranks know of the plan.
 
     ``parameters``: rank by number of creation; others go round. ``ops``: rank by key. ``readers``:
-    for a key, how often each rank reads the result (by its number) in a step;
-    ``parameter_readers``: the same of a parameter between two of its updates.
+    for a key, how often each rank reads the result (by its number) in a step; ``at_once``: those
+    of these ranks that read it as it was made. ``parameter_readers``: how often each rank reads a
+    parameter between two of its updates.
     """
 
     parameters: Mapping[int, int] = field(default_factory=dict)
     ops: Mapping[Key, int] = field(default_factory=dict)
     readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
+    at_once: Mapping[Key, Mapping[int, frozenset[int]]] = field(default_factory=dict)
     parameter_readers: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
@@ -289,6 +291,7 @@ class RankMode(Placing):
         readers = None if call.key is None else self._tables.readers.get(call.key)
         if readers is None:
             return
+        at_once = self._tables.at_once.get(call.key, {})
         results = [result] if isinstance(result, torch.Tensor) else result
         for number, uses in readers.items():
             tensor = results[number]
@@ -297,7 +300,7 @@ class RankMode(Placing):
                 continue
             home.uses = dict(uses)
             home.copies = home.copies or {}
-            for where in uses:
+            for where in at_once.get(number, ()):
                 if where != call.where and where not in home.copies:
                     self._bring_whole(tensor, home, where)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import types
+
 import pardnn
+from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Memory, OpSeen, Seen
 from pardnn.torch.script.step_graph import StepGraph
 
 MIB = 1 << 20
 FIRST, SECOND = ("m0.0", "addmm", 0), ("m0.1", "addmm", 0)
+GRADIENT = ("backward", SECOND, "mm", 0)
 
 
 def two_layers() -> Seen:
@@ -31,7 +35,7 @@ def two_layers() -> Seen:
     ops = [
         OpSeen("addmm", 2, "f", FIRST, 0, reads=(0,), makes=((2, 0),), shared=((0, MIB),)),
         OpSeen("addmm", 3, "f", SECOND, 0, reads=(1, 2), makes=((3, 0),)),
-        OpSeen("mm", 3, "b", None, 1, reads=(2, 3), makes=((5, 0),)),
+        OpSeen("mm", 3, "b", GRADIENT, 1, reads=(2, 3), makes=((5, 0),)),
         OpSeen("mm", 2, "b", None, 1, reads=(3,), makes=((4, 0),)),
         OpSeen("add_", 1, "u", None, 2, reads=(1, 5), writes=(1,)),
         OpSeen("add_", 0, "u", None, 2, reads=(0, 4), writes=(0,)),
@@ -43,6 +47,13 @@ def two_layers() -> Seen:
 def plan_of(step: StepGraph, memory: int) -> pardnn.Plan:
     machine = pardnn.Machine.uniform(devices=2, memory=memory, kind="cpu")
     return pardnn.plan(step.graph, machine, sequence="given")
+
+
+def tables_of(step: StepGraph, second: set[str]) -> Tables:
+    """Tables of a plan that has these ops on the second device and all else on the first."""
+    keys = [*step.variable_sizes(), *step.graph.op_keys]
+    plan = types.SimpleNamespace(device_of={key: "d1" if key in second else "d0" for key in keys})
+    return step.tables(plan, {"d0": 0, "d1": 1})
 
 
 def test_one_device_takes_the_sum_of_all_costs() -> None:
@@ -72,6 +83,31 @@ def test_a_plan_for_two_small_ranks_is_turned_into_tables() -> None:
     assert tables.ops[FIRST] != tables.ops[SECOND]
     # The first activation is read twice by the second layer's rank: forward and backward.
     assert tables.readers[FIRST] == {0: {tables.ops[SECOND]: 2}}
+    assert tables.at_once[FIRST] == {0: {tables.ops[SECOND]}}
+
+
+def test_a_gradient_is_let_go_where_its_update_was_the_last_to_read_it() -> None:
+    seen = two_layers()
+    seen.ops[4].unit = 0  # the second weight is updated with the first
+    seen.memories[1].unit = 0
+    step = StepGraph(seen)
+    tables = tables_of(step, {"op1", "op2"})
+    assert tables.readers[GRADIENT] == {0: {0: 1}}
+    assert tables.at_once[GRADIENT] == {0: {0}}
+
+
+def test_a_gradient_that_is_clipped_first_is_not_sent_as_it_was_made() -> None:
+    seen = two_layers()
+    seen.ops[4].unit = 0
+    seen.memories[1].unit = 0
+    clip = OpSeen("mul_", 3, "u", None, 2, reads=(5,), writes=(5,))
+    seen.ops.insert(4, clip)
+    seen.end = 7
+    for memory in seen.memories[4:]:
+        memory.gone = 7
+    tables = tables_of(StepGraph(seen), {"op1", "op2", "op4"})
+    assert tables.readers[GRADIENT] == {0: {0: 1}}
+    assert GRADIENT not in tables.at_once
 
 
 def test_an_op_of_the_script_has_its_name_in_the_plan() -> None:
