@@ -20,6 +20,8 @@ PLANNED = [
     for path in EXAMPLES
 ]
 
+SEEDS = ["5", *(pytest.param(seed, marks=pytest.mark.long) for seed in ("1", "2", "3"))]
+
 
 def finished(
     command: Sequence[str], folder: pathlib.Path, env: Mapping[str, str] | None = None
@@ -56,12 +58,13 @@ def placed(
     return output, json.loads((folder / "summary.json").read_text())
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
 def test_every_op_on_a_random_rank_changes_no_bit(
-    script: pathlib.Path, tmp_path: pathlib.Path
+    script: pathlib.Path, seed: str, tmp_path: pathlib.Path
 ) -> None:
     expected = ordinary(script, tmp_path / "plain")
-    output, _ = placed(script, tmp_path / "placed", {"PARDNN_RANDOM_PLACEMENT": "5"})
+    output, _ = placed(script, tmp_path / "placed", {"PARDNN_RANDOM_PLACEMENT": seed})
     assert output == expected
 
 

@@ -5,8 +5,8 @@ length. The receiver, which runs the same program, knows all three in advance; a
 anything else is the end of the run, not a wrong number.
 
 Sending never waits for the receiver's program, only for room: what the system does not take at
-once is kept, up to ``KEPT_BYTES`` in all. While a rank waits it moves bytes in both directions, and what
-comes was announced by its own program, so some rank can always go on: the one that is furthest
+once is kept, up to ``KEPT_BYTES`` in all. While a rank waits it moves bytes in both directions, and
+what comes was announced by its own program, so some rank can always go on: the one that is furthest
 behind.
 """
 

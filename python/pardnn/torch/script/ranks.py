@@ -288,9 +288,9 @@ class RankMode(Placing):
 
     def _announce(self, call: Call, result: Any, here: bool) -> None:
         """Sends results to the ranks that the plan has readers on."""
-        readers = None if call.key is None else self._tables.readers.get(call.key)
-        if readers is None:
+        if call.key is None or call.key not in self._tables.readers:
             return
+        readers = self._tables.readers[call.key]
         at_once = self._tables.at_once.get(call.key, {})
         results = [result] if isinstance(result, torch.Tensor) else result
         for number, uses in readers.items():

@@ -117,7 +117,8 @@ class StepGraph:
             if number not in op.writes:
                 self._readers[number].append(key)
         cost = self._seen.costs_ns[op.kind]
-        self._add(key, op.name, cost, inputs, outputs, op.unit, op.phase, f"{_name_of(op)}/{position}")
+        name = f"{_name_of(op)}/{position}"
+        self._add(key, op.name, cost, inputs, outputs, op.unit, op.phase, name)
 
     def _source(self, number: int, written: bool) -> str | None:
         """The tensor that an op finds in a memory; a variable itself where it is written."""
@@ -240,10 +241,10 @@ class StepGraph:
 
 
 def _name_of(op: OpSeen) -> str:
-    """The module or the script's file that an op belongs to, and the op."""
-    key = op.key
-    if key is None:
+    """The module or the script's line that an op belongs to, and the op."""
+    key: Any = op.key
+    if key is None or key[0] == "gradient":
         return op.name
     while key[0] == "backward":
         key = key[1]
-    return f"{key[0]}.{key[1] if key is op.key else op.name}"
+    return f"{key[0]}.{op.name}" if isinstance(key[1], str) else f"{key[0]}.{key[1]}"
