@@ -196,6 +196,50 @@ def test_files_are_written_once_and_output_is_printed_once(tmp_path: pathlib.Pat
     assert done.stdout.splitlines()[1:] == ["True"]
 
 
+def test_what_cannot_be_written_is_refused_to_all_ranks_alike(tmp_path: pathlib.Path) -> None:
+    text = """
+print(step(torch.ones(4, 8)))
+for attempt in (
+    lambda: open("missing/log.txt", "w"),
+    lambda: torch.save(model.state_dict(), "missing/last.pt"),
+    lambda: os.mkdir("."),
+):
+    try:
+        attempt()
+    except (OSError, RuntimeError) as error:
+        print(type(error).__name__, step(torch.ones(5, 8)) > 0)
+open("/dev/full", "w").write("x" * 100_000)
+"""
+    done = run(tmp_path, text, random=True)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1:] == [
+        "FileNotFoundError True",
+        "RuntimeError True",
+        "FileExistsError True",
+    ]
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("OSError: [Errno 28] No space left on device\n")
+
+
+def test_a_checkpoint_can_be_written_over_the_one_that_was_loaded(tmp_path: pathlib.Path) -> None:
+    text = """
+def save():
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
+step(torch.ones(4, 8))
+save()
+found = torch.load("last.pt")
+model.load_state_dict(found["model"])
+optimizer.load_state_dict(found["optimizer"])
+save()
+again = torch.load("last.pt")
+print(torch.equal(found["model"]["0.weight"], again["model"]["0.weight"]))
+print(step(torch.ones(4, 8)) > 0)
+"""
+    done = run(tmp_path, text, random=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "True"]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_fifty_starts_in_a_row_end_cleanly(tmp_path: pathlib.Path) -> None:
