@@ -150,6 +150,8 @@ def test_a_rank_that_dies_is_named_within_seconds_and_nothing_stays(
 def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(MODEL + "while True: print(step(torch.ones(4, 8)), flush=True)")
+    # Where the tests run in the background of a shell, Ctrl-C is ignored, which children inherit.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         command(script),
         cwd=tmp_path,
@@ -158,6 +160,7 @@ def test_ctrl_c_ends_all_ranks(tmp_path: pathlib.Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     process.stdout.readline()  # training has begun
     process.send_signal(signal.SIGINT)
