@@ -182,8 +182,9 @@ bench-torch: python-torch  ## PyTorch: overhead, peaks, capture, two towers
 	  $(TORCH_VENV)/bin/python bench/torch/run.py $$what --json-out build/bench-torch-$$what.json; \
 	done
 
-demo: python-tensorflow  ## a model that does not fit one memory-limited worker trains over several
-	PATH="$(CURDIR)/$(TF_VENV)/bin:$$PATH" python tools/demo.py
+FRAMEWORK ?= tensorflow
+demo: python-$(FRAMEWORK)  ## a model that does not fit one memory-limited worker trains over several; FRAMEWORK=torch
+	PATH="$(CURDIR)/build/venv-$(FRAMEWORK)/bin:$$PATH" python tools/demo.py --framework $(FRAMEWORK)
 
 # --- keeping order ---
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Shows the main job: a transformer too large for one memory-limited worker trains over several.
 
-`make demo` runs it. Three runs of the same unedited script: in one process that TensorFlow's own
-allocator limits, which fails; in one process without a limit, for the losses that are right; and
-through `pardnn run` over workers of that same limit. What is seen goes to stdout, and as data to
-build/demo.json. The exit status is 0 only if the limited process failed for lack of memory and the
-workers gave the same losses.
+`make demo` runs it, `make demo FRAMEWORK=torch` with a torch script. Three runs of the same
+unedited script: in one process that TensorFlow's own allocator, or for torch the system, limits,
+which fails; in one process without a limit, for the losses that are right; and through `pardnn run`
+over workers of that same limit. What is seen goes to stdout, and as data to build/demo.json. The
+exit status is 0 only if the limited process failed for lack of memory and the workers gave the same
+losses.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -22,15 +24,53 @@ from collections.abc import Iterator
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SCRIPT = ROOT / "examples" / "transformer_dropout.py"
-ORDINARY = ROOT / "tests" / "end_to_end" / "tensorflow" / "ordinary.py"
-SIZES = ["--epochs", "1", "--steps", "12", "--batch", "8", "--length", "128", "--vocabulary", "512"]
-SIZES += ["--width", "256", "--heads", "16", "--layers", "4"]
-WORKERS = 4
-LIMIT_MIB = 80
 MIB = 1 << 20
 # A run takes well under a minute on two free cores; this ends one that hangs.
 TIMEOUT_S = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Story:
+    """One framework's script, its sizes, the workers, and how its ordinary run is done.
+
+    ``plain``: what the script is written with. ``limiter``: who refuses memory in one process.
+    ``refusal``: the name of that error, and a word in the sentence that says so.
+    """
+
+    script: pathlib.Path
+    sizes: str
+    ordinary: pathlib.Path
+    workers: int
+    limit_mib: int
+    plain: str
+    limiter: str
+    refusal: tuple[str, str]
+
+
+STORIES = {
+    "tensorflow": Story(
+        script=ROOT / "examples" / "transformer_dropout.py",
+        sizes="--epochs 1 --steps 12 --batch 8 --length 128 "
+        "--vocabulary 512 --width 256 --heads 16 --layers 4",
+        ordinary=ROOT / "tests" / "end_to_end" / "tensorflow" / "ordinary.py",
+        workers=4,
+        limit_mib=80,
+        plain="Keras",
+        limiter="TensorFlow's allocator",
+        refusal=("ResourceExhaustedError", "OOM when allocating"),
+    ),
+    "torch": Story(
+        script=ROOT / "examples" / "torch" / "tied_transformer.py",
+        sizes="--steps 12 --micro-batches 1 --batch 8 --length 128 "
+        "--vocabulary 512 --width 256 --heads 8 --layers 4",
+        ordinary=ROOT / "tests" / "end_to_end" / "torch" / "ordinary.py",
+        workers=4,
+        limit_mib=80,
+        plain="PyTorch",
+        limiter="its memory",
+        refusal=("RuntimeError", "can't allocate memory"),
+    ),
+}
 
 
 class Run:
@@ -83,11 +123,11 @@ def losses_of(lines: Iterator[str]) -> Iterator[float]:
                 yield record["loss"]
 
 
-def start_ordinary(name: str, options: list[str], folder: pathlib.Path) -> Run:
+def start_ordinary(story: Story, name: str, options: list[str], folder: pathlib.Path) -> Run:
     result = folder / f"{name}.json"
     result.unlink(missing_ok=True)
-    command = [sys.executable, str(ORDINARY), *options, "--json-out", str(result)]
-    return Run(name, [*command, str(SCRIPT), *SIZES], folder)
+    command = [sys.executable, str(story.ordinary), *options, "--json-out", str(result)]
+    return Run(name, [*command, str(story.script), *story.sizes.split()], folder)
 
 
 def program_path() -> pathlib.Path:
@@ -98,28 +138,31 @@ def program_path() -> pathlib.Path:
     return path
 
 
-def start_placed(folder: pathlib.Path, limit_mib: int, workers: int) -> Run:
+def start_placed(story: Story, folder: pathlib.Path, limit_mib: int, workers: int) -> Run:
     (folder / "placed.json").unlink(missing_ok=True)
     program = str(program_path())
     options = ["--devices", str(workers), "--memory", f"{limit_mib}MiB"]
     options += ["--json-out", str(folder / "placed.json")]
-    return Run("placed", [program, *options, str(SCRIPT), *SIZES], folder)
+    return Run("placed", [program, *options, str(story.script), *story.sizes.split()], folder)
 
 
-def out_of_memory(error: str | None) -> str | None:
+def out_of_memory(story: Story, error: str | None) -> str | None:
     """The framework's own sentence about the memory it could not have, if that was the error."""
-    if error is None or not error.startswith("ResourceExhaustedError"):
+    name, words = story.refusal
+    if error is None or not error.startswith(name):
         return None
-    said = [line.strip() for line in error.splitlines() if "OOM when allocating" in line]
-    return f"ResourceExhaustedError: {said[0]}" if said else error.splitlines()[0]
+    said = [line.strip() for line in error.splitlines() if words in line]
+    return f"{name}: {said[0].removeprefix(f'{name}: ')}" if said else None
 
 
-def show_one_process(run: Run, folder: pathlib.Path, limit_mib: int) -> dict[str, Any]:
+def show_one_process(
+    story: Story, run: Run, folder: pathlib.Path, limit_mib: int
+) -> dict[str, Any]:
     """Tells how the run in one limited process ended."""
     status = run.end()
     result = json.loads((folder / "limited.json").read_text())
-    error = out_of_memory(result["error"])
-    say(f"One process, TensorFlow's allocator limited to {limit_mib} MiB:")
+    error = out_of_memory(story, result["error"])
+    say(f"One process, {story.limiter} limited to {limit_mib} MiB:")
     say(f"    {error}" if error else f"    did not run out of memory, status {status}")
     if error is None:
         say(run.last_words())
@@ -188,26 +231,30 @@ def verdict(summary: dict[str, Any], need_bytes: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--workers", type=int, default=WORKERS)
-    parser.add_argument("--memory", type=int, default=LIMIT_MIB, metavar="MIB", help="of a worker")
+    parser.add_argument("--framework", choices=sorted(STORIES), default="tensorflow")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--memory", type=int, metavar="MIB", help="of a worker")
     options = parser.parse_args()
+    story = STORIES[options.framework]
+    workers = options.workers or story.workers
+    limit_mib = options.memory or story.limit_mib
     program_path()
     start = time.perf_counter()
     folder = ROOT / "build" / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-    say(f"The script is {SCRIPT.relative_to(ROOT)}, which is plain Keras:")
-    say(f"    {' '.join(SIZES)}\n")
+    say(f"The script is {story.script.relative_to(ROOT)}, which is plain {story.plain}:")
+    say(f"    {story.sizes}\n")
     # Side by side: the limited one mostly waits, ten seconds for a request that is refused.
-    limited = start_ordinary("limited", ["--memory", str(options.memory)], folder)
-    unlimited = start_ordinary("ordinary", ["--peak"], folder)
-    one_process = show_one_process(limited, folder, options.memory)
+    limited = start_ordinary(story, "limited", ["--memory", str(limit_mib)], folder)
+    unlimited = start_ordinary(story, "ordinary", ["--peak"], folder)
+    one_process = show_one_process(story, limited, folder, limit_mib)
     ordinary = show_ordinary(unlimited, folder)
 
-    say(f"pardnn run --devices {options.workers} --memory {options.memory}MiB {SCRIPT.name} ...")
+    say(f"pardnn run --devices {workers} --memory {limit_mib}MiB {story.script.name} ...")
     placed = show_placed(
-        start_placed(folder, options.memory, options.workers), folder, ordinary["losses"]
+        start_placed(story, folder, limit_mib, workers), folder, ordinary["losses"]
     )
     same = placed["losses"] == ordinary["losses"] and len(placed["losses"]) >= 10
     if "measured_peak_bytes" in placed:
@@ -215,10 +262,10 @@ def main() -> int:
     say()
     passed = one_process["error"] is not None and placed["status"] == 0 and same
     summary = {
-        "script": str(SCRIPT.relative_to(ROOT)),
-        "arguments": SIZES,
-        "workers": options.workers,
-        "limit_bytes": options.memory * MIB,
+        "script": str(story.script.relative_to(ROOT)),
+        "arguments": story.sizes.split(),
+        "workers": workers,
+        "limit_bytes": limit_mib * MIB,
         "one_process": one_process,
         "ordinary": ordinary,
         "placed": placed,

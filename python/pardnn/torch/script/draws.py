@@ -7,7 +7,17 @@ import torch
 from pardnn.torch.script.mode import Call
 
 # How many numbers these draw depends on values, which only one rank has.
-COUNTED_BY_VALUES = frozenset({"poisson", "binomial", "_standard_gamma", "_sample_dirichlet"})
+COUNTED_BY_VALUES = frozenset(
+    {
+        "poisson",
+        "binomial",
+        "multinomial",
+        "_standard_gamma",
+        "_sample_dirichlet",
+        "rrelu_with_noise",
+        "rrelu_with_noise_",
+    }
+)
 
 
 def state() -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import torch
@@ -37,10 +38,10 @@ class Facts:
     each tensor of lists. ``sized_by_values``: sizes of its results depend on values.
     """
 
-    def __init__(self, func: Any, number: int) -> None:
+    def __init__(self, func: Any) -> None:
         schema = func._schema
         self.name: str = func.__name__.partition(".")[0]
-        self.number = number
+        self.number = zlib.crc32(func.name().encode())
         self.arguments = [argument.name for argument in schema.arguments]
         self.written: tuple[int, ...] = _WRITTEN_UNSAID.get(self.name) or tuple(
             position
@@ -89,5 +90,5 @@ def facts_of(func: Any) -> Facts:
     """The facts of an op."""
     found = _known.get(func)
     if found is None:
-        found = _known[func] = Facts(func, len(_known))
+        found = _known[func] = Facts(func)
     return found

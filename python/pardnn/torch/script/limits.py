@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pardnn.torch.meter import bytes_in_use
 
-# What ranks need besides tensors: bytes on their way, tables of ops, Python.
-OWN_BYTES = 24 << 20
+# Of its limit, what a rank needs besides tensors: bytes on their way, tables of ops, gaps, Python.
+OWN_BYTES = 16 << 20
 _LEAST_MAPPED, _MOST_MAPPED = 64 << 10, 4 << 20
 _TRIM, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of mallopt
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
@@ -49,17 +49,17 @@ class Memory:
         self._base = 0
         self._begun = False
 
-    def begin(self) -> None:
-        """What is there now does not count; from now on the limit holds."""
+    def begin(self, counted: int = 0) -> None:
+        """What is there now does not count, but for so many bytes; from now on the limit holds."""
         if self._begun:
             return
         self._begun = True
         if self.limit is not None:
             keep_little(self.limit)
         give_back()
-        self._base = bytes_in_use()
+        self._base = bytes_in_use() - counted
         if self.limit is not None:
-            self._set(_data_bytes() + self.limit + OWN_BYTES)
+            self._set(_data_bytes() - counted + self.limit)
 
     def sample(self) -> None:
         """Takes note of what is in use."""

@@ -5,8 +5,8 @@ length. The receiver, which runs the same program, knows all three in advance; a
 anything else is the end of the run, not a wrong number.
 
 Sending never waits for the receiver's program, only for room: what the system does not take at
-once is kept, up to ``KEPT_BYTES``. While a rank waits it moves bytes in both directions, and what
-comes was announced by its own program, so some rank can always go on: the one that is furthest
+once is kept, up to ``KEPT_BYTES`` in all. While a rank waits it moves bytes in both directions, and
+what comes was announced by its own program, so some rank can always go on: the one that is furthest
 behind.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import itertools
 import pickle
 import select
 import socket
@@ -28,6 +29,7 @@ import torch
 from pardnn.errors import Refusal
 
 KEPT_BYTES = 4 << 20
+_PIECE_BYTES = 1 << 17  # of what is kept: a piece that was sent is let go
 _HEADER = struct.Struct("<QqQ")
 _view_of = ctypes.pythonapi.PyMemoryView_FromMemory
 _view_of.restype = ctypes.py_object
@@ -86,7 +88,6 @@ class _Peer:
         stream.setblocking(False)
         self.stream = stream
         self.outgoing: collections.deque[memoryview] = collections.deque()
-        self.kept = 0
         self.expected: collections.deque[tuple[int, int, int | None, Any]] = collections.deque()
         self.header = bytearray(_HEADER.size)
         self.rest = memoryview(self.header)
@@ -104,12 +105,18 @@ class Links:
         self.messages = 0
         self.bytes_sent = 0
         self.waited_s = 0.0
+        self._kept = 0
+        self._waiting: list[_Peer] = []
         self._peers = {other: _Peer(stream) for other, stream in streams.items()}
 
     def note(self, what: int, shape: Any) -> None:
         """One more op: from now on messages say that it was done."""
         self.count += 1
         self.digest = hash((self.digest, what, shape))
+        for peer in self._waiting:
+            self._write(peer)  # the system may have room by now
+        if self._waiting:
+            self._waiting = [peer for peer in self._waiting if peer.outgoing]
 
     def close(self) -> None:
         """Sends what was kept, and closes the streams."""
@@ -175,11 +182,14 @@ class Links:
         header = memoryview(_HEADER.pack(self.count, self.digest, data.nbytes))
         peer.outgoing.append(header)
         peer.outgoing.append(data)
-        peer.kept += header.nbytes + data.nbytes
+        self._kept += header.nbytes + data.nbytes
         self._write(peer)
-        self._move_while(lambda: peer.kept > KEPT_BYTES)
+        self._move_while(lambda: self._kept > KEPT_BYTES)
         if peer.outgoing:  # the memory is the sender's again when this returns
-            peer.outgoing[-1] = memoryview(bytes(peer.outgoing[-1]))
+            self._waiting.append(peer)
+            rest = peer.outgoing.pop()
+            for begin in range(0, rest.nbytes, _PIECE_BYTES):
+                peer.outgoing.append(memoryview(bytes(rest[begin : begin + _PIECE_BYTES])))
 
     def _move_while(self, needed: Any) -> None:
         while needed():
@@ -202,12 +212,12 @@ class Links:
     def _write(self, peer: _Peer) -> None:
         while peer.outgoing:
             try:
-                sent = peer.stream.sendmsg(list(peer.outgoing)[:8])
+                sent = peer.stream.sendmsg(list(itertools.islice(peer.outgoing, 32)))
             except BlockingIOError:
                 return
             except OSError:
                 raise self._lost(peer) from None
-            peer.kept -= sent
+            self._kept -= sent
             while sent:
                 first = peer.outgoing[0]
                 if sent >= first.nbytes:

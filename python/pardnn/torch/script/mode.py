@@ -21,9 +21,6 @@ from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.facts import Facts, facts_of
 from pardnn.torch.script.hollow import home_of
 
-# Numbers of backward nodes are kept for so many ops; a graph that is older follows its inputs.
-_REMEMBERED = 1 << 20
-
 
 class Placing(compat.TorchDispatchMode):
     """Decides for every op where it runs; subclasses say what that means.
@@ -37,7 +34,10 @@ class Placing(compat.TorchDispatchMode):
         self.calls = calls
         self.ops = 0
         self._chooser = chooser
-        self._of_node: dict[int, int] = {}
+        self._of_node: dict[int, tuple[int, Key | None]] = {}
+        self._old = self._new = 0
+        self._node = -1
+        self._counts: dict[str, int] = {}
 
     @abc.abstractmethod
     def compute(self, call: Call) -> Any:
@@ -89,9 +89,7 @@ class Placing(compat.TorchDispatchMode):
         if self._chooser is not None and not call.facts.gives_value:
             return self._chooser(self.ops)
         if node is not None and not self.calls.recomputes():
-            where = self._of_node.get(node._sequence_nr())
-            if where is None:
-                where = _largest(call)
+            where = self._in_backward(call, node)
         else:
             call.key = self.calls.key(
                 call.facts.name,
@@ -101,16 +99,38 @@ class Placing(compat.TorchDispatchMode):
             where = _largest(call) if planned is None else planned
         return self._noted(call, where)
 
+    def _in_backward(self, call: Call, node: Any) -> int:
+        """Where an op of backward runs; its key is that of the op of the forward pass, and more."""
+        number = node._sequence_nr()
+        if number != self._node:
+            self._node = number
+            self._counts = {}
+        known = self._of_node.get(number)
+        if known is None:
+            variable = getattr(node, "variable", None)  # of a node that adds up a gradient
+            home = None if variable is None else home_of(variable)
+            if home is not None and home.parameter is not None:
+                call.key = "gradient", home.parameter, call.facts.name
+            return _largest(call)
+        where, key = known
+        if key is not None:
+            nth = self._counts.get(call.facts.name, 0)
+            self._counts[call.facts.name] = nth + 1
+            call.key = "backward", key, call.facts.name, nth
+        return where
+
     def _noted(self, call: Call, where: int) -> int:
         """Remembers where backward of this op has to run."""
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors):
-            known = self._of_node
             # The node was made just before; several ops of one node go where the first went.
-            known.setdefault(compat.next_sequence_number() - 1, where)
-            if len(known) > 2 * _REMEMBERED:
-                for number in sorted(known)[:_REMEMBERED]:
-                    del known[number]
+            self._of_node.setdefault(compat.next_sequence_number() - 1, (where, call.key))
         return where
+
+    def forget(self) -> None:
+        """A step is over: backward of what came before the one before follows its inputs."""
+        for number in [n for n in self._of_node if n < self._old]:
+            del self._of_node[number]
+        self._old, self._new = self._new, compat.next_sequence_number()
 
 
 class Call:

@@ -17,6 +17,8 @@ import pardnn
 from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
+from pardnn.quantities import show_bytes
+from pardnn.torch.script.limits import OWN_BYTES
 from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
@@ -127,9 +129,15 @@ def _machine(options: RunOptions) -> Any:
     if options.machine is not None:
         return pardnn.Machine.read(str(options.machine))
     everything = psutil.virtual_memory().total
+    least = min((limit for limit in options.memory if limit is not None), default=None)
+    if least is not None and least < 2 * OWN_BYTES:
+        raise UsageError(
+            f"--memory {show_bytes(least)}: a rank needs {show_bytes(OWN_BYTES)} besides tensors; "
+            f"give at least {show_bytes(2 * OWN_BYTES)}"
+        )
     return pardnn.Machine.uniform(
         devices=options.devices,
-        memory=[everything if limit is None else limit for limit in options.memory],
+        memory=[everything if limit is None else limit - OWN_BYTES for limit in options.memory],
         kind="cpu",
         bandwidth=_BANDWIDTH,
         overhead=_OVERHEAD_NS,

@@ -17,6 +17,8 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from multiprocessing.process import current_process
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,11 +27,10 @@ import torch
 from pardnn import script as user_script
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
-from pardnn.torch.script import files, leaving, limits, parameters, refusals, saving
+from pardnn.torch.script import files, leaving, limits, parameters, refusals, saving, steps
 from pardnn.torch.script.calls import Calls
 from pardnn.torch.script.links import Links, LostRankError
 from pardnn.torch.script.ranks import RankMode, Tables
-from pardnn.torch.script.steps import Steps
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _INTERRUPTED = 128 + int(signal.SIGINT)
@@ -40,8 +41,8 @@ class Start:
     """What a rank begins with.
 
     ``streams``: to each other rank. ``report``: where it tells the launcher things, one JSON object
-    a line. ``log``: a file for its error output (rank 0 has the terminal). ``seed``: of Python's
-    and numpy's random numbers, which are different in every run of Python.
+    a line. ``log``: a file for its error output (rank 0 has the terminal). ``folder``: of its own.
+    ``seed``: of Python's and numpy's random numbers, which are different in every run of Python.
     ``random_placement``: a seed with which every op goes to any rank, None in earnest.
     """
 
@@ -49,6 +50,7 @@ class Start:
     streams: Mapping[int, socket.socket]
     report: int
     log: str | None
+    folder: str
     tables: Tables
     seed: int
     random_placement: int | None = None
@@ -83,29 +85,38 @@ def _run(start: Start, options: RunOptions, tell: Callable[..., None]) -> int:
     if start.random_placement is not None:
         chooser = any_rank(start.random_placement, options.devices)
     mode = RankMode(links, options.devices, start.tables, calls, memory, chooser)
-    steps = Steps(links, memory)
-    steps.install()
-    install_all(mode, start, tell, memory)
+    counted = steps.Steps(links, memory)
+
+    def ended() -> None:
+        counted.ended()
+        mode.forget()
+
+    steps.at_each_end(ended)
+    written = install_all(mode, start, tell, memory)
     with mode:
         status = _script(options, tell, links)
+    written.alone()
     if status == 0:
         try:
+            mode.meet()
+            mode.agree(lambda: None)
             links.close()
         except LostRankError as lost:
             tell("lost", message=str(lost))
             return 1
-        tell("steps", records=steps.records(), ops=mode.ops)
+        tell("steps", records=counted.records(), ops=mode.ops)
     return status
 
 
 def install_all(
     mode: RankMode, start: Start, tell: Callable[..., None], memory: limits.Memory
-) -> None:
+) -> files.Files:
     """Everything of torch and Python that a script may use and that has to know of ranks."""
     leaving.install(mode.fetch)
     parameters.install(mode.adopt)
     saving.install(start.rank, mode.fetch, mode.gather, mode.agree, memory.mapped)
-    files.Files(start.rank, mode.agree, start.seed).install()
+    written = files.Files(start.rank, mode.agree, mode.meet, start.seed, start.folder)
+    written.install()
 
     def end(message: str) -> None:
         tell("refusal", message=message)
@@ -116,6 +127,7 @@ def install_all(
             sys.stderr.write(f"pardnn run: {message}\n")
 
     refusals.install(end, say)
+    return written
 
 
 def _script(options: RunOptions, tell: Callable[..., None], links: Links | None) -> int:
@@ -125,7 +137,7 @@ def _script(options: RunOptions, tell: Callable[..., None], links: Links | None)
     except SystemExit as error:
         return user_script.status_of(error)
     except Refusal as refusal:
-        tell("refusal", message=str(refusal))
+        tell("refusal", message=with_line(refusal, options.script))
         return refusal.status
     except LostRankError as lost:
         tell("lost", message=str(lost))
@@ -137,6 +149,17 @@ def _script(options: RunOptions, tell: Callable[..., None], links: Links | None)
         tell("error", message=_short(error))
         user_script.show(error)
         return 1
+
+
+def with_line(refusal: Refusal, script: Path) -> str:
+    """The message with the last line of the user's own files that led to it, if one did."""
+    folder = str(script.resolve().parent)
+    found = ""
+    for frame in traceback.extract_tb(refusal.__traceback__):
+        path = Path(frame.filename)
+        if str(path.resolve()).startswith(folder) and "site-packages" not in path.parts:
+            found = f"{frame.filename}:{frame.lineno}: "
+    return found + str(refusal)
 
 
 def _short(error: BaseException) -> str:
@@ -161,6 +184,12 @@ def _settle_down(start: Start) -> None:
         log = os.open(start.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 2)
     faulthandler.enable(file=sys.__stderr__ or 2)
+    use_folder(start.folder)
+
+
+def use_folder(folder: str) -> None:
+    """Makes what multiprocessing writes for itself lie in a folder of this process alone."""
+    current_process()._config["tempdir"] = folder  # type: ignore[attr-defined]
 
 
 def _teller(report: int, rank: int) -> Callable[..., None]:

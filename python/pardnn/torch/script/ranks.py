@@ -27,12 +27,16 @@ class Tables:
     """What ranks know of the plan.
 
     ``parameters``: rank by number of creation; others go round. ``ops``: rank by key. ``readers``:
-    for a key, how often each rank reads the result (by its number) in a step.
+    for a key, how often each rank reads the result (by its number) in a step; ``at_once``: those
+    of these ranks that read it as it was made. ``parameter_readers``: how often each rank reads a
+    parameter between two of its updates.
     """
 
     parameters: Mapping[int, int] = field(default_factory=dict)
     ops: Mapping[Key, int] = field(default_factory=dict)
     readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
+    at_once: Mapping[Key, Mapping[int, frozenset[int]]] = field(default_factory=dict)
+    parameter_readers: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 class Copy:
@@ -84,8 +88,9 @@ class RankMode(Placing):
 
         ``moves``: nobody else holds ``data``, so it need not stay where it was computed.
         """
-        self.memory.begin()
         home = home_of(data)
+        if home is None:
+            self.memory.begin(data.untyped_storage().nbytes())
         if home is not None and home.parameter is not None:
             return data  # it shares another parameter's memory
         number = self.parameters
@@ -142,10 +147,20 @@ class RankMode(Placing):
         self.links.note(-4, None)
         return self.links.broadcast(ask() if self.rank == 0 else None, 0)
 
+    def meet(self) -> None:
+        """Rank 0 waits here until all others have come here, too."""
+        self.links.note(-5, None)
+        token = torch.zeros(1, dtype=torch.uint8)
+        if self.rank:
+            self.links.send(token, 0)
+            return
+        for message in [self.links.expect(token, other) for other in range(1, self.ranks)]:
+            message.wait()
+
     def compute(self, call: Call) -> Any:
         """What the call answers: real where it runs, hollow elsewhere."""
         refusals.check_transforms()
-        self.links.note(call.facts.number, call.tensors[0].shape)
+        self.links.note(call.facts.number, tuple([tensor.shape for tensor in call.tensors]))
         here = call.where == self.rank
         given = self._gather(call, here)
         if call.facts.gives_value:
@@ -155,10 +170,12 @@ class RankMode(Placing):
             home = home_of(tensor)
             if home is not None:
                 home.copies = None  # they are old now
+                if home.parameter is not None:
+                    home.uses = dict(self._tables.parameter_readers.get(home.parameter, ()))
         out = None
         if here:
             out = self._run(call, given)
-        elif call.facts.draws:
+        elif call.facts.draws and call.facts.name not in draws.COUNTED_BY_VALUES:
             draws.repeat(call)
         if call.facts.name in draws.COUNTED_BY_VALUES:
             draws.follow(self.links.broadcast(draws.state() if here else None, call.where))
@@ -178,7 +195,7 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if call.tensors[0].numel() >= _SAMPLED:
+        if _is_large(out) or any([_is_large(tensor) for tensor in call.tensors]):
             self.memory.sample()
         return out
 
@@ -271,9 +288,10 @@ class RankMode(Placing):
 
     def _announce(self, call: Call, result: Any, here: bool) -> None:
         """Sends results to the ranks that the plan has readers on."""
-        readers = None if call.key is None else self._tables.readers.get(call.key)
-        if readers is None:
+        if call.key is None or call.key not in self._tables.readers:
             return
+        readers = self._tables.readers[call.key]
+        at_once = self._tables.at_once.get(call.key, {})
         results = [result] if isinstance(result, torch.Tensor) else result
         for number, uses in readers.items():
             tensor = results[number]
@@ -282,6 +300,10 @@ class RankMode(Placing):
                 continue
             home.uses = dict(uses)
             home.copies = home.copies or {}
-            for where in uses:
+            for where in at_once.get(number, ()):
                 if where != call.where and where not in home.copies:
                     self._bring_whole(tensor, home, where)
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() >= _SAMPLED

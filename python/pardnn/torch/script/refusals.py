@@ -9,7 +9,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.func
-from torch.utils.data import DataLoader
 
 from pardnn.errors import Refusal
 from pardnn.torch.script import compat
@@ -23,7 +22,6 @@ _THREAD = (
     "thread {} of the script computes with tensors of the model; ranks would meet their messages "
     "in different orders, so only the main thread can"
 )
-_LOADER = "a DataLoader with worker processes does not work over ranks yet; set num_workers=0"
 _FUNCTORCH = "torch.func.{} over parameters that are on several ranks; use torch.autograd instead"
 _TRANSFORMS = ("vmap", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian")
 
@@ -36,7 +34,6 @@ def install(end: Callable[[str], None], say: Callable[[str], None]) -> None:
         setattr(torch.func, name, wrapped)
     torch.vmap = torch.func.vmap
     _watch_threads(end)
-    _watch_loaders()
     said: list[bool] = []
 
     def compile(model: Any = None, *_: Any, **__: Any) -> Any:
@@ -46,17 +43,6 @@ def install(end: Callable[[str], None], say: Callable[[str], None]) -> None:
         return model if model is not None else lambda function: function
 
     torch.compile = compile
-
-
-def _watch_loaders() -> None:
-    original = DataLoader.__init__
-
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if self.num_workers > 0:
-            raise Refusal(_LOADER)
-
-    DataLoader.__init__ = init
 
 
 def _refuser(message: str) -> Callable[..., Any]:

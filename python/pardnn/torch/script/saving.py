@@ -36,7 +36,8 @@ def install(
     told of files that are mapped.
     """
     save, load = torch.save, torch.load
-    write_record = compat.FileWriter.write_record
+    write_record, unlink = compat.FileWriter.write_record, os.unlink
+    loaded: set[str] = set()
     to_file: list[bool] = []
 
     def written(self: Any, name: str, data: Any, nbytes: int) -> Any:
@@ -50,7 +51,11 @@ def install(
 
     def placed_save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         is_path = isinstance(f, (str, os.PathLike))
-        target = os.devnull if is_path and rank else f
+        target = f
+        if is_path and _is_writable(f):
+            target = os.devnull if rank else f
+            if not rank and os.path.realpath(f) in loaded:
+                unlink(os.path.realpath(f))  # what was loaded from it is still mapped
         to_file.append(is_path or hasattr(f, "fileno") and _is_file(f))
         try:
             with compat.without_modes(), torch.no_grad():
@@ -66,6 +71,7 @@ def install(
             agree(lambda: None)
             if zipfile.is_zipfile(f):
                 kwargs["mmap"] = True
+                loaded.add(os.path.realpath(f))
                 mapped(Path(f).stat().st_size)
         return load(f, *args, **kwargs)
 
@@ -74,6 +80,15 @@ def install(
     torch.load = placed_load
     _refuse_old_format()
     settle_loaded_state(rank)
+
+
+def _is_writable(path: Any) -> bool:
+    """Asked of all ranks together; where it is not, torch tells all of them alike."""
+    try:
+        with open(path, "ab"):  # noqa: PTH123  the script's open, which ranks share
+            return True
+    except OSError:
+        return False
 
 
 def _is_file(f: Any) -> bool:

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.optim import optimizer as optimizers
 from torch.utils import _pytree as pytree
 
 from pardnn import script as user_script
@@ -36,10 +35,12 @@ from pardnn.torch.script import (
     compat,
     leaving,
     parameters,
+    rank,
     refusals,
     results,
     saving,
     scratch,
+    steps,
 )
 from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.hollow import Home, hollow_like, home_of, settle
@@ -276,7 +277,7 @@ def look(options: RunOptions, result: int, folder: Path, seed: int) -> NoReturn:
     except (SystemExit, _TooLong):
         found = None
     except Refusal as refusal:
-        found = ("refused", str(refusal))
+        found = ("refused", rank.with_line(refusal, options.script))
     except BaseException as error:  # noqa: BLE001  the script may raise anything
         sys.stderr.write(traceback.format_exc())
         found = ("failed", f"{type(error).__name__}: {error}"[:300])
@@ -293,6 +294,7 @@ def _install(mode: ScoutMode, begin: float, result: int, folder: Path) -> Callab
     leaving.install(mode.fetch)
     parameters.install(mode.adopt)
     saving.install(1, mode.fetch, lambda tensor: None, lambda ask: None, lambda nbytes: None)
+    rank.use_folder(str(folder))
     restore = scratch.install(folder)
 
     def end(message: str) -> None:
@@ -300,14 +302,9 @@ def _install(mode: ScoutMode, begin: float, result: int, folder: Path) -> Callab
         os._exit(0)
 
     refusals.install(end, lambda message: None)
-    leader: list[int] = []
     ends: list[int] = []
 
-    def stepped(optimizer: Any, *_: Any) -> None:
-        if not leader:
-            leader.append(id(optimizer))
-        if leader[0] != id(optimizer):
-            return
+    def ended() -> None:
         ends.append(len(mode.seen.ops))
         mode.seen.begin, mode.seen.end = (ends[-2] if len(ends) > 1 else 0), ends[-1]
         mode.seen.whole = len(ends) > 1
@@ -315,7 +312,7 @@ def _install(mode: ScoutMode, begin: float, result: int, folder: Path) -> Callab
             restore()
             _finish(mode, begin, result)
 
-    optimizers.register_optimizer_step_post_hook(stepped)
+    steps.at_each_end(ended)
     return restore
 
 

@@ -50,8 +50,8 @@ def install(folder: Path) -> Callable[[], None]:
         (os, "stat", scratch_stat),
         (builtins, "open", scratch_open),
         (io, "open", scratch_open),
-        *((os, name, _nothing) for name in _DROPPED),
-        *((shutil, name, _nothing) for name in _DROPPED_OF_SHUTIL),
+        *((os, name, _dropped(getattr(os, name), folder)) for name in _DROPPED),
+        *((shutil, name, _dropped(getattr(shutil, name), folder)) for name in _DROPPED_OF_SHUTIL),
     ]
     originals = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, new in replaced:
@@ -64,8 +64,15 @@ def install(folder: Path) -> Callable[[], None]:
     return undo
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
+def _dropped(original: Callable[..., Any], own: Path) -> Callable[..., Any]:
+    """Does nothing, but to files of ``own``."""
+
+    def drop(path: Any = "", *args: Any, **kwargs: Any) -> Any:
+        if isinstance(path, (str, bytes, os.PathLike)) and _absolute(path).startswith(str(own)):
+            return original(path, *args, **kwargs)
+        return None
+
+    return drop
 
 
 def _absolute(path: Any) -> str:

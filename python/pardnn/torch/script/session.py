@@ -107,7 +107,9 @@ class Ranks:
                 streams = _streams_of(number, pairs)
                 log = str(self._folder / f"rank-{number}.log") if number else None
                 randomly = None if placement is None else int(placement)
-                start = rank.Start(number, streams, report, log, tables, seed, randomly)
+                own = self._folder / str(number)
+                own.mkdir()
+                start = rank.Start(number, streams, report, log, str(own), tables, seed, randomly)
                 rank.become(start, options)
             os.close(report)
             self._rest[reading] = b""

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pardnn
+from pardnn.torch.script.calls import Key
 from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Memory, OpSeen, Seen
 
 # A memory that is held for some ops after its last reader is stated so from this size on.
 _HELD_BYTES = 16 * 1024
+_Reads = dict[int, collections.Counter[int]]
 
 
 @dataclass
@@ -115,8 +117,8 @@ class StepGraph:
             if number not in op.writes:
                 self._readers[number].append(key)
         cost = self._seen.costs_ns[op.kind]
-        name = ".".join(str(part) for part in op.key[:2]) if op.key else op.name
-        self._add(key, op.name, cost, inputs, outputs, op.unit, op.phase, f"{name}/{position}")
+        name = f"{_name_of(op)}/{position}"
+        self._add(key, op.name, cost, inputs, outputs, op.unit, op.phase, name)
 
     def _source(self, number: int, written: bool) -> str | None:
         """The tensor that an op finds in a memory; a variable itself where it is written."""
@@ -193,22 +195,56 @@ class StepGraph:
                 parameters[what[1]] = where[unit]
             else:
                 ops[what] = where[unit]
-        return Tables(parameters, ops, self._uses(where))
+        reads, at_once = self._reads_elsewhere(where)
+        of_parameters: dict[int, Mapping[int, int]] = {}
+        for number, counts in reads.items():
+            parameter = self._seen.memories[number].parameter
+            if parameter is not None:
+                of_parameters[parameter] = counts
+        return Tables(parameters, ops, *self._readers_of(reads, at_once), of_parameters)
 
-    def _uses(self, where: Mapping[int, int]) -> dict[Any, dict[int, dict[int, int]]]:
-        """Of each result of an op with a key: how often other ranks read it, at most."""
-        reads: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
-        made: list[tuple[Any, int, int]] = []
+    def _reads_elsewhere(self, where: Mapping[int, int]) -> tuple[_Reads, dict[int, set[int]]]:
+        """Of each memory, how often ranks read it that do not have it, and which of these ranks do
+        so before it is changed.
+        """
+        reads: _Reads = collections.defaultdict(collections.Counter)
+        at_once: dict[int, set[int]] = collections.defaultdict(set)
+        changed: set[int] = set()
         for op in self._seen.ops[self._seen.begin : self._seen.end]:
             for number in op.reads:
                 if where.get(self._seen.memories[number].unit) != where[op.unit]:
                     reads[number][where[op.unit]] += 1
-            if op.key is not None:
-                made.extend((op.key, number, result) for number, result in op.makes)
-        found: dict[Any, dict[int, dict[int, int]]] = {}
-        for key, number, result in made:
-            if reads[number]:
-                known = found.setdefault(key, {}).setdefault(result, {})
-                for rank, count in reads[number].items():
+                    if number not in changed:
+                        at_once[number].add(where[op.unit])
+            changed.update(op.writes)
+        return dict(reads), dict(at_once)
+
+    def _readers_of(
+        self, reads: _Reads, at_once: Mapping[int, set[int]]
+    ) -> tuple[dict[Key, Any], dict[Key, Any]]:
+        """Of each result of an op with a key: how often other ranks read it, at most, and who of
+        them as it was made.
+        """
+        readers: dict[Key, dict[int, dict[int, int]]] = {}
+        first: dict[Key, dict[int, frozenset[int]]] = {}
+        for op in self._seen.ops[self._seen.begin : self._seen.end]:
+            if op.key is None:
+                continue
+            for number, result in op.makes:
+                for rank, count in reads.get(number, {}).items():
+                    known = readers.setdefault(op.key, {}).setdefault(result, {})
                     known[rank] = max(known.get(rank, 0), count)
-        return found
+                if number in at_once:
+                    soon = first.setdefault(op.key, {})
+                    soon[result] = soon.get(result, frozenset()) | at_once[number]
+        return readers, first
+
+
+def _name_of(op: OpSeen) -> str:
+    """The module or the script's line that an op belongs to, and the op."""
+    key: Any = op.key
+    if key is None or key[0] == "gradient":
+        return op.name
+    while key[0] == "backward":
+        key = key[1]
+    return f"{key[0]}.{op.name}" if isinstance(key[1], str) else f"{key[0]}.{key[1]}"
