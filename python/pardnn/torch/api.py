@@ -21,6 +21,7 @@ from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, limits_of, place, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
+from pardnn.torch.tensors import Packed
 from pardnn.torch.tracing import Trace, trace
 from pardnn.torch.workers import WorkerError, Workers
 
@@ -54,19 +55,21 @@ def capture(
     example_batch: tuple[Any, Any],
     *,
     measure: bool = True,
+    accumulate: int = 1,
 ) -> Captured:
     """The graph of one training step: ``loss_fn(model(x), y)``, backward, ``optimizer.step()``.
 
     ``example_batch`` is ``(x, y)`` with the shapes of the real ones; ``x`` may be a tensor, a tuple
     of positional or a dictionary of keyword arguments. Nothing of the model's size is allocated:
     the model may be on the meta device or built inside of `deferred()`. Without ``measure`` costs
-    are estimated from arithmetic and bytes. Raises Refusal, naming the user's line, for what no
+    are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up; with
+    more than one, gradients are held all the time. Raises Refusal, naming the user's line, for what no
     graph can hold: sizes or branches that depend on values, sparse gradients.
     """
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
     updates = optimizers.updates_of(optimizer, model)
-    step = step_graph(traced, cost_of(ops, measure), updates, ops)
+    step = step_graph(traced, cost_of(ops, measure), updates, ops, accumulate > 1)
     return Captured(step.graph, step, updates)
 
 
@@ -100,19 +103,25 @@ class Step:
         """The loss of one batch; shapes are those of the example. Raises WorkerError."""
         leaves, spec = pytree.tree_flatten((x, y))
         self._expect_known(leaves, spec)
-        programs = self._placed.programs
-        generator = torch.get_rng_state() if self._placed.is_random else None
-        answers = self._workers.ask_all(
-            "step",
-            lambda n: ({i: leaves[i].detach() for i in programs[n].reads_batch}, generator),
-        )
-        (loss, state), *_ = (answer for answer in answers if answer[0] is not None)
-        if state is not None:
-            torch.set_rng_state(state)
+        generator = Packed.of(torch.get_rng_state()) if self._placed.is_random else None
         self._calls += 1
-        if self._calls % self._options.accumulate == 0:
-            self._update()
-        return loss
+        is_due = self._calls % self._options.accumulate == 0
+        is_clipped = is_due and self._options.clip_grad_norm is not None
+        groups = optimizers.group_settings(self._optimizer) if is_due else None
+        request = (generator, groups, is_clipped)
+        answers = self._workers.step(
+            [request] * len(self._placed.programs),
+            [[leaves[i] for i in program.reads_batch] for program in self._placed.programs],
+        )
+        loss, state, _ = next(answer for answer in answers if answer[0] is not None)
+        if state is not None:
+            torch.set_rng_state(state.tensor())
+        if is_clipped:
+            factor = Packed.of(self._clipping([norms for *_, norms in answers]))
+            self._workers.ask_all("update", lambda n: (groups, factor))
+        if is_due:
+            self._optimizer._opt_called = True  # what schedulers ask
+        return loss.tensor()
 
     def _expect_known(self, leaves: Sequence[Any], spec: Any) -> None:
         traced = self._captured.trace
@@ -133,22 +142,16 @@ class Step:
                     f"{like.stride()}; give both alike, as .contiguous() does"
                 )
 
-    def _update(self) -> None:
-        if self._options.clip_grad_norm is not None:
-            self._clip(self._options.clip_grad_norm)
-        groups = optimizers.group_settings(self._optimizer)
-        self._workers.ask_all("update", lambda n: (groups,))
-        self._optimizer._opt_called = True  # what schedulers ask
-
-    def _clip(self, most: float) -> None:
-        """As torch.nn.utils.clip_grad_norm_ over all parameters, wherever they are."""
-        found: dict[str, torch.Tensor] = {}
-        for answer in self._workers.ask_all("norms", lambda n: (2.0,)):
-            found.update(answer)
-        norms = [found[name] for name in self._captured.trace.parameters if name in found]
+    def _clipping(self, found: Sequence[Any]) -> torch.Tensor:
+        """The factor of torch.nn.utils.clip_grad_norm_ over all gradients, wherever they are."""
+        norm_of: dict[str, torch.Tensor] = {}
+        for names, norms in found:
+            norm_of.update(zip(names, norms.tensor().unbind() if norms else (), strict=True))
+        norms = [norm_of[name] for name in self._captured.trace.parameters if name in norm_of]
         total = torch.linalg.vector_norm(torch.stack(norms), 2.0)
-        factor = torch.clamp(most / (total + 1e-6), max=1.0)
-        self._workers.ask_all("scale", lambda n: (factor,))
+        most = self._options.clip_grad_norm
+        assert most is not None
+        return torch.clamp(most / (total + 1e-6), max=1.0)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """All parameters and buffers, under every name that the model has for them."""
@@ -261,7 +264,7 @@ def compile(  # noqa: A001  as torch.compile
     """
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
-    captured = capture(model, loss_fn, optimizer, example_batch)
+    captured = capture(model, loss_fn, optimizer, example_batch, accumulate=accumulate)
     limits = limits_of(devices, memory) if machine is None else list(machine.memory)
     if machine is None:
         machine = uniform_machine(limits)

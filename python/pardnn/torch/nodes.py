@@ -20,6 +20,8 @@ _VIEWS = frozenset(
 )
 # Outputs whose size only oneDNN knows: what reads them is where they are.
 _OF_UNKNOWN_SIZE = {aten.mkldnn_rnn_layer.default: 3}
+# Outputs that are others once more, as kernels have it; traces may say otherwise.
+_SAME = {(aten.mkldnn_rnn_layer_backward.default, 4): 3}
 # Draw as many numbers as their values say: what others would have to draw is not known.
 _VALUES_DECIDE = (
     *("multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet"),
@@ -87,7 +89,7 @@ def value_of(node: torch.fx.Node) -> Value:
     if node.op == "call_function" and node.target is operator.getitem:
         source, number = node.args
         assert isinstance(source, torch.fx.Node) and isinstance(number, int)
-        return Value(source, number)
+        return Value(source, _SAME.get((source.target, number), number))
     return Value(node, 0)
 
 
@@ -110,7 +112,10 @@ def ops_of(trace: Trace) -> list[Op]:
         if is_random(node) and any(name in str(node.target) for name in _VALUES_DECIDE):
             raise Refusal(f"{node.target}: how many random numbers it draws depends on values")
         inputs = tuple(dict.fromkeys(value_of(read) for read in node.all_input_nodes))
-        outputs = tuple(values_of(node))
+        outputs = tuple(
+            None if (node.target, number) in _SAME else tensor
+            for number, tensor in enumerate(values_of(node))
+        )
         alias_of = tuple(_alias_of(node, inputs, number) for number in range(len(outputs)))
         size = sum(extent_bytes(t) for t in outputs if isinstance(t, torch.Tensor))
         cheap = all(a is not None for a in alias_of) or size < EVERYWHERE_BYTES

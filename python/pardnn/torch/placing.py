@@ -13,16 +13,15 @@ import pardnn
 from pardnn.errors import UsageError
 from pardnn.quantities import parse_bytes
 from pardnn.torch import optimizers
-from pardnn.torch.programs import Program, Programs
-from pardnn.torch.runtime import MOST_UNDER_WAY_BYTES
-from pardnn.torch.step_graph import StepGraph, variable_key
+from pardnn.torch.nodes import Value
+from pardnn.torch.programs import Placement, Program, Programs
+from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
 from pardnn.torch.worker import Setup
 
 # What gloo over loopback reaches on one core: bytes a second, ns for each message.
 _BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
-# Besides its tensors a worker needs room for messages under way and for what torch's kernels and
-# Python allocate while they run.
-RESERVE_BYTES = MOST_UNDER_WAY_BYTES + (12 << 20)
+# Besides its tensors a worker needs room for what torch's kernels, gloo and Python allocate.
+RESERVE_BYTES = 16 << 20
 Memory = int | str | Sequence[int | str] | None
 
 
@@ -61,6 +60,32 @@ def limits_of(devices: int, memory: Memory) -> list[int | None]:
     return [parse_bytes(each) if isinstance(each, str) else each for each in stated]
 
 
+def placement_of(step: StepGraph, plan: pardnn.Plan, numbers: Mapping[str, int]) -> Placement:
+    """A plan in numbers of devices. Raises UsageError where it changes the program's order."""
+    nodes = [*(op.node for op in step.ops), *step.trace.placeholders]
+    key_of_node = {node: key_of(node) for node in nodes}
+    devices = plan.device_of
+    device_of = {n: numbers[devices[k]] for n, k in key_of_node.items() if k in devices}
+    starts = dict(zip(step.graph.op_keys, plan.starts.tolist(), strict=True))
+    keys = [key_of_item(item) for item in step.order]
+    now = dict.fromkeys(devices.values(), 0)
+    for key in keys:
+        if key in devices:
+            if starts[key] < now[devices[key]]:
+                raise UsageError(
+                    f"the plan has {key} start before what stands before it in the program; make "
+                    "it with sequence='given'"
+                )
+            now[devices[key]] = starts[key]
+    node_of = {key: node for node, key in key_of_node.items()}
+    transfer_ns = {
+        (Value(node_of[key], output), numbers[reader]): (begin, end)
+        for key, output, reader, _, begin, end, _ in plan.transfers
+        if key in node_of and output is not None and output >= 0
+    }
+    return Placement(len(numbers), device_of, [starts[key] for key in keys], transfer_ns)
+
+
 def place(
     step: StepGraph,
     plan: pardnn.Plan,
@@ -78,10 +103,8 @@ def place(
     """
     traced = step.trace
     of = plan.device_of
-    nodes = [*(op.node for op in step.ops), *traced.placeholders]
-    homes = {n: numbers[d] for n in nodes if (d := step.device_of(of, n)) is not None}
     count = len(numbers)
-    programs = Programs(traced, step.ops, homes, count)
+    programs = Programs(step, placement_of(step, plan, numbers))
     written = [programs.program(number, metered) for number in range(count)]
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}

@@ -1,21 +1,26 @@
 """The program of each device: straight Python code that calls torch's ops, sends what others read,
 receives what it reads, and forgets every tensor behind its last use.
 
-All devices follow the order of the trace. A value is sent right behind the op that makes it, and
-its receiver asks for it at the same place of that order, so no two devices ever wait for each
-other: the one that is farthest behind can always go on.
+All devices follow the order of the trace, at the times that the plan predicts. A value is sent
+right behind the op that makes it, a receiver asks for it before its first op that starts after the
+transfer does, and a sender waits for the end of a transfer before its first op that starts after
+that end. So every wait is for something earlier, no two devices ever wait for each other, and
+copies live as long as the plan says.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from pardnn.torch.calls import Constants, Layout, names_of
+from pardnn.torch.gradients import Gradient
 from pardnn.torch.nodes import Op, Value, tensor_of, value_of
+from pardnn.torch.step_graph import Item, StepGraph
 from pardnn.torch.tracing import Trace
 
 aten = torch.ops.aten
@@ -42,6 +47,32 @@ class Program:
         return names["program"]
 
 
+class Crossing(NamedTuple):
+    """A value on its way to another device, from ``begin_ns`` to ``end_ns``."""
+
+    begin_ns: int
+    end_ns: int
+    tag: int
+    value: Value
+    home: int
+    reader: int
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where and when everything is: by the plan, in numbers of devices.
+
+    ``device_of``: of each op, parameter and buffer by its node; ops that are made everywhere have
+    none. ``start_ns``: by position in the step's order, -1 for what is made everywhere.
+    ``transfer_ns``: begin and end of each value's way to each reader.
+    """
+
+    devices: int
+    device_of: Mapping[torch.fx.Node, int]
+    start_ns: Sequence[int]
+    transfer_ns: Mapping[tuple[Value, int], tuple[int, int]]
+
+
 class _Line:
     """A statement with the variables that it reads and makes."""
 
@@ -57,45 +88,86 @@ class _Writer:
         self._device = device
         self._lines: list[_Line] = []
         self._constants = Constants()
+        self._coming = sorted(c for c in shared.crossings if c.reader == device)[::-1]
+        self._leaving: list[tuple[int, int]] = []  # ends and tags of what was sent, a heap
         self._handles: dict[Value, str] = {}  # received, not yet waited for
-        self._batch: set[int] = set()
+        self._has_written = False
 
     def write(self, is_metered: bool) -> Program:
         shared, device = self._shared, self._device
-        for name, node in shared.state.items():
-            value = Value(node, 0)
-            if shared.device(node) == device and shared.readers(value):
-                variable = _name(value)
-                self._line(f"{variable} = state[{name!r}]", (), (variable,))
-            self._cross(value)
-        for number, node in enumerate(shared.batch):
-            if node in shared.needed[device]:
-                variable = _name(Value(node, 0))
-                self._line(f"{variable} = batch[{number}]", (), (variable,))
-                self._batch.add(number)
+        needed = shared.needed[device]
+        batch = [number for number, node in enumerate(shared.batch) if node in needed]
+        for number in batch:
+            variable = _name(Value(shared.batch[number], 0))
+            self._line(f"{variable} = batch[{number}]", (), (variable,))
         for node in shared.held:
-            if node in shared.needed[device]:
+            if node in needed:
                 variable = _name(Value(node, 0))
-                self._line(
-                    f"{variable} = {self._constants.text(shared.tensor(node))}", (), (variable,)
-                )
-        for op in shared.ops:
-            if op.everywhere:
-                if op.node in shared.needed[device]:
-                    self._call(op)
-                continue
-            if shared.device(op.node) == device:
-                self._call(op)
-            elif op.is_random:
-                self._burn(op)
-            for number in range(len(op.outputs)):
-                self._cross(Value(op.node, number))
-        has_loss = self._end()
+                tensor = self._constants.text(shared.tensor(node))
+                self._line(f"{variable} = {tensor}", (), (variable,))
+        for number, item in enumerate(shared.order):
+            self._item(item, shared.placement.start_ns[number])
+        self._begin_writing()
+        has_loss = shared.loss_device == device
+        if has_loss:
+            variable = self._read(shared.loss)
+            self._line(f"return {variable}", (variable,))
         source = "\n".join(["def program(run, state, batch):", *self._with_ends(is_metered)])
-        return Program(source + "\n", self._constants.items, tuple(sorted(self._batch)), has_loss)
+        return Program(source + "\n", self._constants.items, tuple(batch), has_loss)
+
+    def _item(self, item: Item, start_ns: int) -> None:
+        shared, device = self._shared, self._device
+        if isinstance(item, Op) and item.everywhere:
+            if item.node in shared.needed[device]:
+                self._call(item)
+            return
+        if shared.device_of(item) != device:
+            if isinstance(item, Op) and item.is_random:
+                self._burn(item)
+            return
+        self._pass(start_ns)
+        if isinstance(item, torch.fx.Node):
+            self._read_state(item)
+        elif isinstance(item, Op):
+            self._call(item)
+            for number in range(len(item.outputs)):
+                self._send(Value(item.node, number))
+        elif isinstance(item, Gradient):
+            variable = self._read(item.value)
+            text = f"run.gradient({item.parameter!r}, {variable}, {item.is_own})"
+            self._line(text, (variable,))
+        else:
+            self._begin_writing()
+            variable = self._read(shared.new_buffers[item])
+            self._line(f"run.write({item!r}, {variable})", (variable,))
 
     def _line(self, text: str, reads: Sequence[str] = (), makes: Sequence[str] = ()) -> None:
         self._lines.append(_Line(text, reads, makes))
+
+    def _pass(self, now_ns: int) -> None:
+        """Asks for what is on its way by now, and waits for what has arrived by now."""
+        while self._coming and self._coming[-1].begin_ns <= now_ns:
+            self._receive()
+        while self._leaving and self._leaving[0][0] <= now_ns:
+            self._line(f"run.sent({heapq.heappop(self._leaving)[1]})")
+
+    def _receive(self) -> None:
+        coming = self._coming.pop()
+        layout = self._constants.text(Layout.of(tensor_of(coming.value)))
+        handle = f"h{coming.tag}"
+        text = f"{handle} = run.receive({layout}, {coming.home}, {coming.tag})"
+        self._line(text, (), (handle,))
+        self._handles[coming.value] = handle
+
+    def _begin_writing(self) -> None:
+        """Buffers are written to once nothing is sent out of them any more; others, which do the
+        same, must be able to send meanwhile.
+        """
+        if not self._has_written:
+            self._has_written = True
+            while self._coming:
+                self._receive()
+            self._line("run.settle()")
 
     def _read(self, value: Value) -> str:
         """The variable of a value; waits for it where it is under way."""
@@ -104,6 +176,13 @@ class _Writer:
         if handle is not None:
             self._line(f"{variable} = run.wait({handle})", (handle,), (variable,))
         return variable
+
+    def _read_state(self, node: torch.fx.Node) -> None:
+        value = Value(node, 0)
+        if self._shared.is_read(value):
+            variable = _name(value)
+            self._line(f"{variable} = state[{self._shared.name_of[node]!r}]", (), (variable,))
+            self._send(value)
 
     def _call(self, op: Op) -> None:
         node = op.node
@@ -128,37 +207,11 @@ class _Writer:
 
         self._line(self._text(op.node, made))
 
-    def _cross(self, value: Value) -> None:
-        """Sends the value to those that read it elsewhere, or asks for it."""
-        shared = self._shared
-        home = shared.device(value.node)
-        for reader, tag in shared.crossings(value):
-            if home == self._device:
-                variable = self._read(value)
-                self._line(f"run.send({variable}, {reader}, {tag})", (variable,))
-            elif reader == self._device:
-                layout = self._constants.text(Layout.of(tensor_of(value)))
-                handle = f"h{tag}"
-                self._line(f"{handle} = run.receive({layout}, {home}, {tag})", (), (handle,))
-                self._handles[value] = handle
-
-    def _end(self) -> bool:
-        """New buffers, gradients, and the loss where it was made."""
-        shared, device = self._shared, self._device
-        for name, value in shared.new_buffers.items():
-            if shared.device(shared.state[name]) == device:
-                variable = self._read(value)
-                self._line(f"run.write({name!r}, {variable})", (variable,))
-        for name, value in shared.gradients.items():
-            if shared.device(shared.state[name]) == device:
-                variable = self._read(value)
-                own = value not in shared.shared_gradients
-                self._line(f"run.gradient({name!r}, {variable}, {own})", (variable,))
-        if shared.loss_device != device:
-            return False
-        variable = self._read(shared.loss)
-        self._line(f"return {variable}", (variable,))
-        return True
+    def _send(self, value: Value) -> None:
+        for crossing in self._shared.crossings_of.get(value, ()):
+            variable = _name(value)
+            self._line(f"run.send({variable}, {crossing.reader}, {crossing.tag})", (variable,))
+            heapq.heappush(self._leaving, (crossing.end_ns, crossing.tag))
 
     def _with_ends(self, is_metered: bool) -> list[str]:
         """The lines, with `del` behind the last use of each variable."""
@@ -184,52 +237,53 @@ def _name(value: Value) -> str:
 
 
 class Programs:
-    """The programs of all devices of one step under one placement.
+    """The programs of all devices of one step under one placement."""
 
-    ``device_of``: the device of each op, parameter and buffer by its node; ops that are made
-    everywhere have none.
-    """
-
-    def __init__(
-        self, trace: Trace, ops: list[Op], device_of: Mapping[torch.fx.Node, int], devices: int
-    ) -> None:
-        self.ops = ops
+    def __init__(self, step: StepGraph, placement: Placement) -> None:
+        trace = step.trace
+        self.placement = placement
+        self.order = step.order
+        self._ops = step.ops
         self._trace = trace
-        self._device_of = device_of
         names = [*trace.parameters, *trace.buffers]
-        self.state = dict(zip(names, trace.placeholders, strict=False))
+        self._state = dict(zip(names, trace.placeholders, strict=False))
+        self.name_of = {node: name for name, node in self._state.items()}
         self.batch = trace.placeholders[len(names) :]
         self.held = [node for node in trace.module.graph.nodes if node.op == "get_attr"]
-        loss, *rest = trace.outputs
-        self.loss = value_of(loss)
-        gradients = dict(zip(trace.trained, rest, strict=False))
-        self.gradients = {n: value_of(g) for n, g in gradients.items() if g is not None}
-        self.new_buffers = {
-            name: value_of(new)
-            for name, new in zip(trace.buffers, rest[len(gradients) :], strict=True)
-            if value_of(new).node is not self.state[name]
-        }
-        self.loss_device = device_of.get(self.loss.node, 0)
-        self.shared_gradients = self._shared_memory()
+        self.loss = value_of(trace.outputs[0])
+        news = trace.outputs[1 + len(trace.trained) :]
+        self.new_buffers = {n: value_of(v) for n, v in zip(trace.buffers, news, strict=True)}
+        self.loss_device = placement.device_of.get(self.loss.node, 0)
         self._readers = self._find_readers()
-        self.needed = [self._needed(device) for device in range(devices)]
-        self._tags = self._number_crossings()
+        self.needed = [self._needed(device) for device in range(placement.devices)]
+        self.crossings = self._find_crossings()
+        self.crossings_of: dict[Value, list[Crossing]] = {}
+        for crossing in self.crossings:
+            self.crossings_of.setdefault(crossing.value, []).append(crossing)
 
     def program(self, device: int, is_metered: bool = False) -> Program:
         """The program of one device; ``is_metered`` reads the memory in use behind each line."""
         return _Writer(self, device).write(is_metered)
 
-    def device(self, node: torch.fx.Node) -> int | None:
-        """Where a node is; None: everywhere."""
-        return self._device_of.get(node)
+    def device_of(self, item: Item) -> int | None:
+        """Where something is done; None: everywhere."""
+        if isinstance(item, Gradient):
+            item = self._state[item.parameter]
+        if isinstance(item, str):
+            item = self._state[item]
+        return self.placement.device_of.get(item.node if isinstance(item, Op) else item)
 
-    def readers(self, value: Value) -> set[int]:
-        """The devices that read a value which is not made everywhere."""
-        return self._readers.get(value, set())
+    def reads_of(self, item: Item) -> tuple[Value, ...]:
+        """What is read to do it."""
+        if isinstance(item, Op):
+            return item.inputs
+        if isinstance(item, Gradient):
+            return (item.value,)
+        return (self.new_buffers[item],) if isinstance(item, str) else ()
 
-    def crossings(self, value: Value) -> list[tuple[int, int]]:
-        """To which devices a value is sent, each with the tag of the message."""
-        return self._tags.get(value, [])
+    def is_read(self, value: Value) -> bool:
+        """Whether anybody reads a value which is not made everywhere."""
+        return value in self._readers
 
     def tensor(self, node: torch.fx.Node) -> torch.Tensor:
         """A tensor that the model's code holds besides its parameters and buffers."""
@@ -239,62 +293,28 @@ class Programs:
 
     def _find_readers(self) -> dict[Value, set[int]]:
         readers: dict[Value, set[int]] = {}
-
-        def note(value: Value, device: int | None) -> None:
-            if device is not None and self.device(value.node) is not None:
+        reads = [(value, self.device_of(item)) for item in self.order for value in self.reads_of(item)]
+        for value, device in [*reads, (self.loss, self.loss_device)]:
+            if device is not None and self.device_of(value.node) is not None:
                 readers.setdefault(value, set()).add(device)
-
-        for op in self.ops:
-            for value in op.inputs:
-                note(value, self.device(op.node))
-        for name, value in (*self.new_buffers.items(), *self.gradients.items()):
-            note(value, self.device(self.state[name]))
-        note(self.loss, self.loss_device)
         return readers
 
     def _needed(self, device: int) -> set[torch.fx.Node]:
         """What is made everywhere and the device really reads, itself or through more of that."""
-        needed = {
-            value.node
-            for name, value in (*self.new_buffers.items(), *self.gradients.items())
-            if self.device(self.state[name]) == device
-        }
-        if self.loss_device == device:
-            needed.add(self.loss.node)
-        for op in reversed(self.ops):
-            if self.device(op.node) == device or (op.everywhere and op.node in needed):
-                needed.update(value.node for value in op.inputs)
+        needed = {self.loss.node} if self.loss_device == device else set()
+        for item in reversed(self.order):
+            everywhere = isinstance(item, Op) and item.everywhere and item.node in needed
+            if everywhere or self.device_of(item) == device:
+                needed.update(value.node for value in self.reads_of(item))
         return needed
 
-    def _number_crossings(self) -> dict[Value, list[tuple[int, int]]]:
-        tags: dict[Value, list[tuple[int, int]]] = {}
-        tag = 0
+    def _find_crossings(self) -> list[Crossing]:
+        crossings = []
         for value in sorted(self._readers, key=lambda v: (v.node.name, v.number)):
-            for device in sorted(self._readers[value] - {self.device(value.node)}):
-                tag += 1
-                tags.setdefault(value, []).append((device, tag))
-        return tags
-
-    def _shared_memory(self) -> set[Value]:
-        """Gradients that lie in memory which is not theirs alone."""
-        root: dict[Value, Value] = {}
-        for op in self.ops:
-            for number, alias in enumerate(op.alias_of):
-                value = Value(op.node, number)
-                root[value] = (
-                    value if alias is None else root.get(op.inputs[alias], op.inputs[alias])
-                )
-        count: dict[Value, int] = {}
-        for value in self.gradients.values():
-            count[root.get(value, value)] = count.get(root.get(value, value), 0) + 1
-        own = {
-            Value(op.node, n)
-            for op in self.ops
-            if not op.everywhere
-            for n in range(len(op.outputs))
-        }
-        return {
-            value
-            for value in self.gradients.values()
-            if count[root.get(value, value)] > 1 or root.get(value, value) not in own
-        }
+            home = self.device_of(value.node)
+            assert home is not None
+            for reader in sorted(self._readers[value] - {home}):
+                begin_ns, end_ns = self.placement.transfer_ns[value, reader]
+                tag = len(crossings)
+                crossings.append(Crossing(begin_ns, end_ns, tag, value, home, reader))
+        return crossings

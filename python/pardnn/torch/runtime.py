@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,18 +13,15 @@ from torch import nn
 from pardnn.torch.calls import Layout
 from pardnn.torch.meter import bytes_in_use
 
-# gloo keeps what was sent until somebody waits for it: no more than this is under way.
-MOST_UNDER_WAY_BYTES = 4 << 20
-# Before the elements of a message: the strides. A multiple of 64, so that elements are aligned.
-_HEADER_BYTES = 64 * 8
-
 
 class Arriving(NamedTuple):
-    """A message that was asked for."""
+    """A message that was asked for: its elements, in the order in which they lie in memory."""
 
     work: Any
-    message: torch.Tensor
+    elements: torch.Tensor
     layout: Layout
+    tag: int
+    strides: tuple[Any, torch.Tensor] | None  # on their way, the first time
 
 
 class Run:
@@ -35,8 +32,12 @@ class Run:
 
     def __init__(self, state: dict[str, torch.Tensor]) -> None:
         self._state = state
-        self._sent: deque[tuple[Any, torch.Tensor]] = deque()
-        self._under_way = 0
+        # Kernels choose the strides of their outputs by those of their inputs, so these must arrive
+        # as they were; what the trace says is no promise, for some kernels choose others. They are
+        # told with the first message of a tag and are the same in every step.
+        self._told: dict[int, tuple[int, ...]] = {}
+        self._known: dict[int, tuple[int, ...]] = {}
+        self._sent: dict[int, list[tuple[Any, torch.Tensor]]] = {}
         self.most_bytes = 0
 
     def values(self) -> dict[str, torch.Tensor]:
@@ -44,35 +45,47 @@ class Run:
         return {name: tensor.detach() for name, tensor in self._state.items()}
 
     def send(self, tensor: torch.Tensor, device: int, tag: int) -> None:
-        """Sends a tensor and how it lies in memory: kernels choose the strides of their outputs by
-        those of their inputs, so these must arrive as they were. What the trace says of strides is
-        no promise, for some kernels choose others.
-        """
-        message = _message(tensor)
-        self._sent.append((dist.isend(message, device, tag=tag), message))
-        self._under_way += message.nbytes
-        while self._under_way > MOST_UNDER_WAY_BYTES:
-            self._wait_for_oldest()
+        """Begins to send a tensor, out of its own memory where that has no gaps."""
+        stride = tensor.stride()
+        messages = [_elements_of(tensor)]
+        if tag not in self._told:
+            self._told[tag] = stride
+            messages.append(torch.tensor(stride, dtype=torch.int64))
+        elif self._told[tag] != stride:
+            raise RuntimeError(f"a kernel answers strides {stride}, before {self._told[tag]}")
+        self._sent[tag] = [
+            (dist.isend(message, device, tag=2 * tag + number), message)
+            for number, message in enumerate(messages)
+        ]
+
+    def sent(self, tag: int) -> None:
+        """Waits until what was sent under this tag has arrived, and forgets it."""
+        for work, _ in self._sent.pop(tag):
+            work.wait()
 
     def receive(self, layout: Layout, device: int, tag: int) -> Arriving:
         """Makes room for a message and asks for it."""
-        message = torch.empty(_HEADER_BYTES + layout.bytes, dtype=torch.uint8)
-        return Arriving(dist.irecv(message, device, tag=tag), message, layout)
+        count = math.prod(layout.shape)
+        elements = torch.empty(count, dtype=layout.dtype)
+        strides = None
+        if tag not in self._known:
+            told = torch.empty(len(layout.shape), dtype=torch.int64)
+            strides = dist.irecv(told, device, tag=2 * tag + 1), told
+        return Arriving(dist.irecv(elements, device, tag=2 * tag), elements, layout, tag, strides)
 
     def wait(self, arriving: Arriving) -> torch.Tensor:
         """The tensor, once it is there."""
+        if arriving.strides is not None:
+            work, told = arriving.strides
+            work.wait()
+            self._known[arriving.tag] = tuple(told.tolist())
         arriving.work.wait()
-        return _received(arriving.message, arriving.layout)
+        return _tensor_of(arriving.elements, arriving.layout.shape, self._known[arriving.tag])
 
     def settle(self) -> None:
         """Waits until all that was sent has arrived."""
-        while self._sent:
-            self._wait_for_oldest()
-
-    def _wait_for_oldest(self) -> None:
-        work, image = self._sent.popleft()
-        work.wait()
-        self._under_way -= image.nbytes
+        for tag in list(self._sent):
+            self.sent(tag)
 
     def bernoulli(self, like: torch.Tensor, p: float) -> torch.Tensor:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
@@ -102,33 +115,25 @@ class Run:
         self.most_bytes = max(self.most_bytes, bytes_in_use())
 
 
-def _message(tensor: torch.Tensor) -> torch.Tensor:
-    """The strides, then the elements in the order in which they lie in memory."""
-    tensor = tensor.detach()
-    size = tensor.numel() * tensor.element_size()
-    message = torch.empty(_HEADER_BYTES + size, dtype=torch.uint8)
-    header = message[:_HEADER_BYTES].view(torch.int64)
-    header[: tensor.dim()] = torch.tensor(tensor.stride(), dtype=torch.int64)
-    order = _memory_order(tensor.stride())
-    lying = tensor.permute(order)
-    message[_HEADER_BYTES:].view(tensor.dtype).view(lying.shape).copy_(lying)
-    return message
+def _elements_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in the order in which they lie in memory, in the same memory if it has no gaps."""
+    return tensor.detach().permute(_memory_order(tensor.stride())).contiguous().flatten()
 
 
-def _received(message: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """The tensor of a message, in the message's own memory where it has no gaps."""
-    stride = tuple(message[:_HEADER_BYTES].view(torch.int64)[: len(layout.shape)].tolist())
+def _tensor_of(
+    elements: torch.Tensor, shape: Sequence[int], stride: Sequence[int]
+) -> torch.Tensor:
+    """The tensor of such elements, in the same memory where it has no gaps."""
     order = _memory_order(stride)
-    lying = message[_HEADER_BYTES:].view(layout.dtype).view([layout.shape[n] for n in order])
+    lying = elements.view([shape[n] for n in order])
     tensor = lying.permute([order.index(n) for n in range(len(order))])
-    if tensor.stride() == stride:
+    if tensor.stride() == tuple(stride):
         return tensor
     # Expanded dimensions lie in memory once.
-    once = [1 if step == 0 else size for size, step in zip(layout.shape, stride, strict=True)]
-    base = torch.empty_strided(once, stride, dtype=layout.dtype)
-    for n, step in enumerate(stride):
-        tensor = tensor.narrow(n, 0, min(1, layout.shape[n])) if step == 0 else tensor
-    return base.copy_(tensor).as_strided(layout.shape, stride)
+    once = [min(n, 1) if step == 0 else n for n, step in zip(shape, stride, strict=True)]
+    tensor = tensor[tuple(slice(0, size) for size in once)]
+    base = torch.empty_strided(once, stride, dtype=elements.dtype)
+    return base.copy_(tensor).as_strided(shape, stride)
 
 
 def _memory_order(stride: Sequence[int]) -> list[int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 import pardnn
+from pardnn.torch.gradients import Gradient, gradients_of, roots_of
 from pardnn.torch.nodes import (
     Op,
     Value,
@@ -22,25 +23,53 @@ from pardnn.torch.nodes import (
 from pardnn.torch.optimizers import Update
 from pardnn.torch.tracing import Trace
 
-_BACKWARD_DONE = "pardnn_backward_done"
-_UPDATES_DONE = "pardnn_updates_done"
+# What handing a gradient over and copying a byte take.
+_CALL_NS, _COPY_NS_A_BYTE = 1_000, 0.2
+
+
+Item = torch.fx.Node | Op | Gradient | str
 
 
 @dataclass
 class StepGraph:
-    """A step's graph and the way back: keys of the ops, of the reads, of the variables."""
+    """A step's graph and the way back: keys of the ops, of the reads, of the variables.
+
+    ``ops``: of the trace. ``order``: all that workers do in one step: reads of parameters and buffers
+    by their nodes, ops, gradients handed over, buffers written to, by their names.
+    """
 
     graph: pardnn.Graph
     ops: list[Op]
     trace: Trace
+    order: list[Item]
 
     def device_of(self, devices: Mapping[str, str], node: torch.fx.Node) -> str | None:
         """The device of an op or of a parameter's or buffer's placeholder; None: everywhere."""
-        return devices.get(_key(node))
+        return devices.get(key_of(node))
 
 
-def _key(node: torch.fx.Node) -> str:
+def key_of(node: torch.fx.Node) -> str:
+    """Of an op, of the read of a parameter or buffer."""
     return pardnn.escape_key(node.name)
+
+
+def key_of_item(item: Item) -> str:
+    """Of whatever stands in a step's order."""
+    if isinstance(item, Gradient):
+        return gradient_key(item.parameter)
+    if isinstance(item, str):
+        return write_key(item)
+    return key_of(item.node if isinstance(item, Op) else item)
+
+
+def gradient_key(parameter: str) -> str:
+    """Of the op that gives a parameter its gradient."""
+    return pardnn.escape_key(f"gradient/{parameter}")
+
+
+def write_key(buffer: str) -> str:
+    """Of the op that gives a buffer its new value."""
+    return pardnn.escape_key(f"write/{buffer}")
 
 
 def variable_key(name: str) -> str:
@@ -65,15 +94,31 @@ class _Groups:
         self._parent.setdefault(first, first)
 
     def name(self, node: torch.fx.Node) -> str | None:
-        return None if node not in self._parent else _key(self.root(node))
+        return None if node not in self._parent else key_of(self.root(node))
 
 
 class _Builder:
-    def __init__(self, trace: Trace, ops: list[Op], cost_ns: Mapping[torch.fx.Node, int]) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        ops: list[Op],
+        cost_ns: Mapping[torch.fx.Node, int],
+        accumulates: bool,
+    ) -> None:
         self.graph = pardnn.Graph(about={"framework": "torch"})
         self._trace = trace
         self._ops = ops
         self._cost_ns = cost_ns
+        self._accumulates = accumulates
+        root = roots_of(ops)
+        self._gradients = gradients_of(trace, ops, root)
+        # Whoever reads the memory of a parameter or buffer does so before it is written to.
+        self._readers: dict[torch.fx.Node, dict[str, None]] = {}
+        for op in ops:
+            for value in op.inputs:
+                readers = self._readers.setdefault(root.get(value, value).node, {})
+                readers.update({} if op.everywhere else {key_of(op.node): None})
+        self.order: list[Item] = []
         self._groups = _Groups()
         self._order = itertools.count()
         placeholders = trace.placeholders
@@ -98,19 +143,28 @@ class _Builder:
                 self._everywhere(node, str(node.target))
         for name, node in self._state.items():
             self._variable(name, node)
-        last = self._compute()
-        self._graph_end(updates, last)
+        self._compute()
+        for gradient in self._gradients:
+            if gradient not in self.order:
+                self._gradient(gradient)
+        self._write_buffers()
+        for update in updates:
+            self._update(update)
+        for gradient in self._gradients:
+            if not self._accumulates:
+                self._release(gradient.parameter)
 
     def _everywhere(self, node: torch.fx.Node, name: str) -> None:
         size = extent_bytes(tensor_of(Value(node, 0)))
-        self.graph.op(_key(node), "Input", 0, outputs=[size], every=True, name=name)
+        self.graph.op(key_of(node), "Input", 0, outputs=[size], every=True, name=name)
 
     def _variable(self, name: str, node: torch.fx.Node) -> None:
         size = extent_bytes(tensor_of(Value(node, 0)))
         group = self._groups.name(node)
+        self.order.append(node)
         self.graph.var(variable_key(name), size, group=group, name=name)
         self.graph.op(
-            _key(node),
+            key_of(node),
             "Read",
             0,
             [variable_key(name)],
@@ -120,12 +174,14 @@ class _Builder:
             name=name,
         )
 
-    def _compute(self) -> list[str]:
-        """All ops; answers the keys of those that nothing reads."""
+    def _compute(self) -> None:
         loss = self._trace.outputs[0]
         phase = "f"
-        unread: dict[str, None] = {}
+        copied: dict[torch.fx.Node, list[Gradient]] = {}
+        for gradient in filter(self._is_copied, self._gradients):
+            copied.setdefault(gradient.value.node, []).append(gradient)
         for op in self._ops:
+            self.order.append(op)
             outputs = []
             for number, tensor in enumerate(op.outputs):
                 if not isinstance(tensor, torch.Tensor):
@@ -134,96 +190,108 @@ class _Builder:
                     outputs.append(str(extent_bytes(tensor)))
                 else:
                     outputs.append(f"={alias}/{element_bytes(tensor)}")
-            inputs = [self._input(value) for value in op.inputs]
-            for value in op.inputs:
-                unread.pop(_key(value.node), None)
             self.graph.op(
-                _key(op.node),
+                key_of(op.node),
                 str(op.node.target),
                 self._cost_ns[op.node],
-                inputs,
+                [self._input(value) for value in op.inputs],
                 outputs,
                 group=None if op.everywhere else self._groups.name(op.node),
                 every=op.everywhere,
                 phase=phase,
                 at=None if op.everywhere else next(self._order),
             )
-            if not op.everywhere:
-                unread[_key(op.node)] = None
+            for gradient in copied.get(op.node, ()):
+                self._gradient(gradient)
             if op.node is value_of(loss).node:
                 phase = "b"
-        return list(unread)
 
     def _input(self, value: Value) -> str:
-        return f"{_key(value.node)}:{value.number}" if value.number else _key(value.node)
+        return f"{key_of(value.node)}:{value.number}" if value.number else key_of(value.node)
 
-    def _graph_end(self, updates: Sequence[Update], last: list[str]) -> None:
-        """New buffers, then the optimizer's updates; gradients stay until the last of them."""
-        ready = [f"^{key}" for key in last]
-        self.graph.op(_BACKWARD_DONE, "Barrier", 0, ready, phase="u", at=next(self._order))
-        outputs = self._trace.outputs
-        gradients = dict(zip(self._trace.trained, outputs[1:], strict=False))
-        ends = []
-        for name, new in zip(self._trace.buffers, outputs[1 + len(gradients) :], strict=True):
-            if value_of(new).node is self._state[name]:
+    def _is_copied(self, gradient: Gradient) -> bool:
+        """Whether its value can go once the parameter has the gradient: that is done at once."""
+        return self._accumulates or not gradient.is_own
+
+    def _gradient(self, gradient: Gradient) -> None:
+        """A parameter gets its gradient."""
+        self.order.append(gradient)
+        node = self._state[gradient.parameter]
+        size = extent_bytes(tensor_of(Value(node, 0)))
+        inputs, outputs = [self._input(gradient.value)], ["=0"]
+        if self._accumulates:
+            variable = pardnn.escape_key(f"grad/{gradient.parameter}")
+            self.graph.var(variable, size, group=self._groups.name(node))
+            inputs, outputs = [f"!{variable}", *inputs], ["=0"]
+        elif not gradient.is_own:
+            outputs = [str(size)]
+        copying = self._is_copied(gradient)
+        self.graph.op(
+            gradient_key(gradient.parameter),
+            "Gradient",
+            _CALL_NS + (int(size * _COPY_NS_A_BYTE) if copying else 0),
+            inputs,
+            outputs,
+            group=self._groups.name(node),
+            phase="b",
+            at=next(self._order),
+        )
+
+    def _write_buffers(self) -> None:
+        gradients = len(self._trace.trained)
+        news = self._trace.outputs[1 + gradients :]
+        for name, new in zip(self._trace.buffers, news, strict=True):
+            node = self._state[name]
+            if value_of(new).node is node:
                 continue
-            key = pardnn.escape_key(f"write/{name}")
+            self.order.append(name)
             self.graph.op(
-                key,
+                write_key(name),
                 "Write",
-                1000,
-                [
-                    f"!{variable_key(name)}",
-                    self._input(value_of(new)),
-                    f"^{_key(self._state[name])}",  # nothing else may read it
-                    f"^{_BACKWARD_DONE}",
-                ],
-                group=self._groups.name(self._state[name]),
-                phase="u",
-                at=next(self._order),
-            )
-            ends.append(key)
-        releases = []
-        for update in updates:
-            gradient = gradients[update.parameter]
-            if gradient is None:
-                continue
-            key = self._update(update, value_of(gradient))
-            ends.append(key)
-            releases.append((update.parameter, value_of(gradient)))
-        done = [f"^{key}" for key in ends]
-        self.graph.op(_UPDATES_DONE, "Barrier", 0, done, phase="u", at=next(self._order))
-        for name, gradient in releases:
-            self.graph.op(
-                pardnn.escape_key(f"release/{name}"),
-                "Release",
-                0,
-                [self._input(gradient), f"^{_UPDATES_DONE}"],
-                group=self._groups.name(self._state[name]),
+                _CALL_NS,
+                [f"!{variable_key(name)}", self._input(value_of(new)), *self._after_reads(node)],
+                group=self._groups.name(node),
                 phase="u",
                 at=next(self._order),
             )
 
-    def _update(self, update: Update, gradient: Value) -> str:
+    def _after_reads(self, node: torch.fx.Node) -> list[str]:
+        """Control edges from all that read this memory, which is written to."""
+        return [f"^{key}" for key in (key_of(node), *self._readers.get(node, ()))]
+
+    def _update(self, update: Update) -> None:
         name = update.parameter
-        group = self._groups.name(self._state[name])
+        node = self._state[name]
+        if all(name != gradient.parameter for gradient in self._gradients):
+            return
+        group = self._groups.name(node)
         held = [f"!{variable_key(name)}"]
         for number, size in enumerate(update.state_bytes):
             key = pardnn.escape_key(f"state/{name}/{number}")
             self.graph.var(key, size, group=group)
             held.append(f"!{key}")
-        key = pardnn.escape_key(f"update/{name}")
         self.graph.op(
-            key,
+            pardnn.escape_key(f"update/{name}"),
             "Update",
             update.cost_ns,
-            [*held, self._input(gradient), f"^{_BACKWARD_DONE}"],
+            [*held, gradient_key(name), *self._after_reads(node)],
             group=group,
             workspace=update.workspace_bytes,
             phase="u",
             at=next(self._order),
         )
-        return key
+
+    def _release(self, name: str) -> None:
+        """A gradient stays until all updates of its device are done."""
+        self.graph.op(
+            pardnn.escape_key(f"release/{name}"),
+            "Release",
+            0,
+            [gradient_key(name)],
+            group=self._groups.name(self._state[name]),
+            phase="u",
+            at=next(self._order),
+        )
 
 
 def step_graph(
@@ -231,13 +299,15 @@ def step_graph(
     cost_ns: Mapping[torch.fx.Node, int],
     updates: Sequence[Update],
     ops: list[Op] | None = None,
+    accumulates: bool = False,
 ) -> StepGraph:
     """The planner's graph of a step: forward, backward, new buffers, updates.
 
-    ``cost_ns``: of each op's node. ``updates``: one for each trained parameter. Ops carry the
-    program's order (`at`), in which all devices run them.
+    ``cost_ns``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
+    gradients are added up over several steps. Ops carry the program's order (`at`), in which all
+    devices run them.
     """
     ops = ops_of(trace) if ops is None else ops
-    builder = _Builder(trace, ops, cost_ns)
+    builder = _Builder(trace, ops, cost_ns, accumulates)
     builder.build(updates)
-    return StepGraph(builder.graph, ops, trace)
+    return StepGraph(builder.graph, ops, trace, builder.order)

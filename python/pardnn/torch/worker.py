@@ -26,8 +26,12 @@ from pardnn.torch.deferring import Recipe
 from pardnn.torch.meter import bytes_in_use
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
+from pardnn.torch.tensors import Packed
 
 _TIMEOUT = timedelta(minutes=10)
+Groups = list[dict[str, Any]]
+# Names of parameters, and the norms of their gradients.
+Norms = tuple[list[str], Packed | None]
 
 
 @dataclass(frozen=True)
@@ -107,34 +111,54 @@ class Worker:
         tensors.send(self._connection, self._tensors[name])
 
     def step(
-        self, batch: dict[int, torch.Tensor], generator: torch.Tensor | None
-    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Forward and backward; answers the loss and the generator's state where they are here."""
+        self, generator: Packed | None, groups: Groups | None, is_clipped: bool
+    ) -> tuple[Packed | None, Packed | None, Norms | None]:
+        """Forward and backward, and an update with the settings of ``groups`` if there are any.
+
+        The tensors of the batch that the program reads follow. Answers the loss and the generator's
+        state where they are here, and the norms of gradients that are to be clipped; these are
+        updated once all norms are known.
+        """
+        reads = self._setup.program.reads_batch
+        batch = {number: tensors.receive(self._connection) for number in reads}
+        return self.run(batch, generator, groups, is_clipped)
+
+    def run(
+        self,
+        batch: dict[int, torch.Tensor],
+        generator: Packed | None,
+        groups: Groups | None,
+        is_clipped: bool,
+    ) -> tuple[Packed | None, Packed | None, Norms | None]:
+        """The same with the batch at hand."""
         if generator is not None:
-            torch.set_rng_state(generator)
+            torch.set_rng_state(generator.tensor())
         with torch.enable_grad():
             loss = self._program(self._run, self._run.values(), batch)
-        self._run.settle()
-        answer = loss if self._setup.program.has_loss else None
-        state = torch.get_rng_state() if generator is not None and answer is not None else None
-        return answer, state
+        answer = Packed.of(loss) if self._setup.program.has_loss else None
+        state = None
+        if generator is not None and answer is not None:
+            state = Packed.of(torch.get_rng_state())
+        if is_clipped:
+            return answer, state, self._norms()
+        if groups is not None:
+            self.update(groups, None)
+        return answer, state, None
 
-    def norms(self, norm_type: float) -> dict[str, torch.Tensor]:
+    def _norms(self) -> Norms:
         """The norm of each gradient that is here."""
-        return {
-            name: torch.linalg.vector_norm(tensor.grad, norm_type)
-            for name, tensor in self._tensors.items()
-            if tensor.grad is not None
-        }
+        held = {n: t.grad for n, t in self._tensors.items() if t.grad is not None}
+        norms = [torch.linalg.vector_norm(gradient, 2.0) for gradient in held.values()]
+        return list(held), Packed.of(torch.stack(norms)) if norms else None
 
-    def scale(self, factor: torch.Tensor) -> None:
-        """Multiplies the gradients that are here."""
-        for tensor in self._tensors.values():
-            if tensor.grad is not None:
-                tensor.grad.mul_(factor)
-
-    def update(self, groups: list[dict[str, Any]]) -> None:
-        """One step of the optimizer, with the settings that its groups have now."""
+    def update(self, groups: Groups, factor: Packed | None) -> None:
+        """One step of the optimizer, with the settings that its groups have now, of the gradients
+        multiplied by ``factor``.
+        """
+        if factor is not None:
+            for tensor in self._tensors.values():
+                if tensor.grad is not None:
+                    tensor.grad.mul_(factor.tensor())
         optimizer = self._made_optimizer()
         for group, now in zip(optimizer.param_groups, groups, strict=True):
             group.update(now)

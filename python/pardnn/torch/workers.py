@@ -77,6 +77,15 @@ class Workers:
             self._send(number, connection, (name, *arguments_of(number)))
         return self.answers(range(len(self._connections)))
 
+    def step(self, requests: Sequence[Sequence[Any]], batches: Sequence[Sequence[Any]]) -> list[Any]:
+        """The answers of all workers to a step, each with its own part of the batch."""
+        for number, connection in enumerate(self._connections):
+            self._send(number, connection, ("step", *requests[number]))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its answer says why
+                for tensor in batches[number]:
+                    tensors.send(connection, tensor)
+        return self.answers(range(len(self._connections)))
+
     def put(self, number: int, name: str, tensor: Any, trained: bool) -> None:
         """Gives a worker a tensor."""
         self._send(number, self._connections[number], ("put", name, trained))
