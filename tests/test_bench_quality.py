@@ -18,6 +18,7 @@ import fiddle  # noqa: E402
 import measure  # noqa: E402
 import report  # noqa: E402
 from settings import Setting  # noqa: E402
+
 from transcript import program  # noqa: E402
 
 

@@ -9,7 +9,6 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,16 +47,6 @@ _SLOWER_PER_MILLE = 30
 
 class DoesNotFit(Refusal):
     """No plan keeps every device within its limit; the message says what is missing where."""
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """A plan and what it was made with."""
-
-    plan: pardnn.Plan
-    gaps: dict[str, int]  # of each device, bytes that are left alone
-    margin: int  # per mille
-    seed: int
 
 
 class Workers(costs.Workers, links.Workers, Protocol):
@@ -210,15 +199,14 @@ class CorePlanner:
         """A plan that the workers' allocators can keep, gaps between tensors included.
 
         Plans are played through the allocator's rules. Where none of several works, others are
-        made that leave what is missing alone, and in the end the one that lacks least is taken, or
-        what the core's search makes of it where allocators lack no more for that.
+        made that leave what is missing alone, and in the end the one that lacks least is taken.
         """
         gaps = dict.fromkeys(self._machine.device_names, _LEAST_GAPS_BYTES)
         regions = self._regions()
         margins: Sequence[int] = _MARGINS_PER_MILLE
         # Reality is never quite the plan, and a chunk more or less decides: some room to spare.
         spare = {device: size - size // _PART_TO_SPARE for device, size in regions.items()}
-        best: tuple[tuple[int, int], _Tried] | None = None
+        best: tuple[tuple[int, int], Any] | None = None
         begin = time.monotonic()
         for seed in range(_MOST_ROUNDS):
             if best is not None:
@@ -226,21 +214,21 @@ class CorePlanner:
                 patience_s = _SEARCH_S if keepable else _LONGEST_SEARCH_S
                 if best[0] == (0, 0) or time.monotonic() - begin > patience_s:
                     break
-            tried = self._plans(graph=step.graph, gaps=gaps, margins=margins, seed=seed)
-            if not tried[0].plan.fits:
+            plans = self._plans(graph=step.graph, gaps=gaps, margins=margins, seed=seed)
+            if not plans[0].fits:
                 if best is None:
-                    return tried[0].plan
+                    return plans[0]
                 gaps = {device: size // 2 for device, size in gaps.items()}
                 continue
-            missing = [_missing(one.plan, step, regions, spare) for one in tried]
+            missing = [_missing(plan, step, regions, spare) for plan in plans]
             lacks = [(sum(now.values()), sum(later.values())) for now, later in missing]
             least = min(lacks)
-            chosen = _roomiest([tried[n] for n, lack in enumerate(lacks) if lack == least])
-            plan, lacking = chosen.plan, missing[tried.index(chosen)][1]
+            chosen = [n for n, lack in enumerate(lacks) if lack == least]
+            plan = _roomiest([plans[n] for n in chosen])
+            lacking = missing[plans.index(plan)][1]
             if best is None or least < best[0]:
-                best = least, chosen
+                best = least, plan
             _LOG.info("plan %d: allocators lack %s bytes of room to spare", seed, lacking)
-            gaps = dict(gaps)
             for device, size in lacking.items():
                 unused = plan.limits[device] - plan.peaks[device]
                 gaps[device] += unused + size + _LEAST_GAPS_BYTES
@@ -252,45 +240,35 @@ class CorePlanner:
                 "some moment; a larger --memory helps",
                 show_bytes(best[0][0]),
             )
-        least, chosen = best
-        longer = self._plan(step.graph, chosen.gaps, chosen.margin, chosen.seed, steps=None)
-        if longer.fits and longer.step_ns < chosen.plan.step_ns:
-            now, later = _missing(longer, step, regions, spare)
-            if (sum(now.values()), sum(later.values())) <= least:
-                return longer
-        return chosen.plan
+        return best[1]
 
     def _plans(
         self, graph: Any, gaps: dict[str, int], margins: Sequence[int], seed: int
-    ) -> list[_Tried]:
+    ) -> list[Any]:
         """Plans that leave `gaps` alone: one with the margin asked for, those that fit with more.
 
         Real op times differ from costs and an allocator does not use every byte, so a plan that is
         further from the limits is the better one where it is nearly as fast.
         """
+        machine = _with_reserves(self._measured_machine, gaps)
         least = self._options.margin
-        tried: list[_Tried] = []
+        plans: list[Any] = []
         for margin in (least, *sorted(m for m in margins if m > least)):
             # Without the core's search: a round here plans many times.
-            plan = self._plan(graph, gaps, margin, seed, steps=0)
-            if tried and not plan.fits:
+            plan = pardnn.plan(
+                graph,
+                machine,
+                algorithm=self._options.algorithm,
+                margin=margin,
+                seed=seed,
+                steps=0,
+            )
+            if plans and not plan.fits:
                 break
-            tried.append(_Tried(plan, gaps, margin, seed))
+            plans.append(plan)
             if not plan.fits:
                 break
-        return tried
-
-    def _plan(
-        self, graph: Any, gaps: dict[str, int], margin: int, seed: int, steps: int | None
-    ) -> pardnn.Plan:
-        return pardnn.plan(
-            graph,
-            _with_reserves(self._measured_machine, gaps),
-            algorithm=self._options.algorithm,
-            margin=margin,
-            seed=seed,
-            steps=steps,
-        )
+        return plans
 
     def _regions(self) -> dict[str, int]:
         """Bytes that plans may use of the one large region of each worker's allocator."""
@@ -354,10 +332,10 @@ def _missing(
     return (replay.missing(regions) if later else {}), later
 
 
-def _roomiest(tried: Sequence[_Tried]) -> _Tried:
-    """The last one, by margin, whose plan is nearly as fast as the fastest."""
-    longest_ns = min(one.plan.step_ns for one in tried) * (1000 + _SLOWER_PER_MILLE) // 1000
-    return [one for one in tried if one.plan.step_ns <= longest_ns][-1]
+def _roomiest(plans: Sequence[Any]) -> Any:
+    """The last of `plans`, by margin, that is nearly as fast as the fastest."""
+    longest_ns = min(plan.step_ns for plan in plans) * (1000 + _SLOWER_PER_MILLE) // 1000
+    return [plan for plan in plans if plan.step_ns <= longest_ns][-1]
 
 
 def _with_reserves(machine: pardnn.Machine, sizes: dict[str, int]) -> pardnn.Machine:

@@ -72,6 +72,7 @@ def test_destructors_that_miss_a_worker_print_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tensorflow as tf
+
     from pardnn.tensorflow import session
 
     class Ends:

@@ -31,7 +31,7 @@ def roomiest(machine: pardnn.Machine, graph: pardnn.Graph, **options: Any) -> An
     """The plan it would use if an allocator had no gaps."""
     nothing = dict.fromkeys(machine.device_names, 0)
     plans = planner(machine, **options)._plans(graph, nothing, planning._MARGINS_PER_MILLE, seed=0)
-    return planning._roomiest(plans).plan
+    return planning._roomiest(plans)
 
 
 def two_devices(bandwidth: int) -> pardnn.Machine:

@@ -17,12 +17,13 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr int kMostFruitless = 8;              // rounds in a row that were taken back
-constexpr int kRoundsToJudge = 6;              // before it may be given up
+constexpr int kFewestToJudge = 3;              // rounds by whose pace it may be given up, and
+constexpr int kPartToJudge = 8;                // so small a part of all, up to the fruitless ones
 constexpr int kMostFailed = 64;                // candidates of one moment in a row
 constexpr std::size_t kWorkOfBatch = 20;       // of the books, per op
 constexpr std::size_t kOpsRepaired = 600'000;  // over all rounds, once anything fits
 constexpr std::size_t kOpsRepairedAtMost = 2'400'000;  // the same, as long as nothing does
-constexpr std::size_t kFewestRounds = 4;       // however large the graph
+constexpr std::size_t kFewestRounds = 4;               // however large the graph
 
 struct Candidate {
   std::vector<UnitId> units;
@@ -181,12 +182,13 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
                                           most_ops / ops, kFewestRounds, kRepairRounds)));
   int round = 0, fruitless = 0;
   bool on_trial = true;  // the proposal was the last to be simulated
-  const std::int64_t first_bytes = score->overflow_bytes;
-  // At this pace the rounds that are left would not take away half of it.
+  std::vector<std::int64_t> overflows{score->overflow_bytes};  // before each round, and now
+  // At the pace of the last rounds those that are left would not take away half of it.
+  const int judged = std::clamp(most_rounds / kPartToJudge, kFewestToJudge, kMostFruitless);
   const auto is_hopeless = [&] {
-    const Wide gained = first_bytes - score->overflow_bytes;
-    return round >= kRoundsToJudge &&
-           2 * gained * (most_rounds - round) < Wide{score->overflow_bytes} * round;
+    if (round < judged) return false;
+    const Wide gained = overflows[round - judged] - overflows[round];
+    return 2 * gained * (most_rounds - round) < Wide{overflows[round]} * judged;
   };
   while (round < most_rounds && fruitless < kMostFruitless && !score->fits() && !is_hopeless() &&
          !run.stopped()) {
@@ -213,9 +215,9 @@ Repaired repair_memory(Best& best, const Times& times, std::string_view who, Pro
     ++round;
     ++fruitless;
     const std::optional<Score> reached = best.offer(who, changed);
-    on_trial = false;
-    if (!reached.has_value() || reached->overflow_bytes >= score->overflow_bytes) continue;
-    on_trial = true;
+    on_trial = reached.has_value() && reached->overflow_bytes < score->overflow_bytes;
+    overflows.push_back(on_trial ? reached->overflow_bytes : score->overflow_bytes);
+    if (!on_trial) continue;
     fruitless = 0;
     by_order = may_reorder;
     proposal = std::move(changed);

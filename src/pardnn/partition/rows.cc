@@ -87,18 +87,29 @@ struct Proposed {
   bool overflows() const { return row->repaired && score.has_value() && !score->fits(); }
 };
 
-// Those with the shortest steps first. Repair seldom makes a step shorter, so a row of a large
-// graph is left as it is when its step is longer by a tenth than a plan that fits.
+// What is guessed of the step after repair: longer by the part of all memory that has to move.
+std::int64_t repaired_step_ns(const Problem& problem, const Score& score) {
+  __extension__ using Wide = __int128;
+  Wide memory_bytes = 1;
+  for (const DeviceId device : problem.devices()) memory_bytes += problem.limit_bytes(device);
+  const Wide longer = Wide{score.step_ns} * score.overflow_bytes / memory_bytes;
+  return static_cast<std::int64_t>(std::min<Wide>(score.step_ns + longer, kMaxQuantity));
+}
+
+// Those whose steps will be shortest first. A row of a large graph is left as it is when its step
+// would be longer by a tenth than a plan that fits.
 void repair_rows(Best& best, const Times& times, const std::vector<Proposed>& proposed,
                  const Run& run) {
+  const Problem& problem = best.problem();
   std::vector<const Proposed*> rows;
   for (const Proposed& one : proposed) {
     if (one.overflows()) rows.push_back(&one);
   }
-  std::ranges::stable_sort(rows, {}, [](const Proposed* one) { return one->score->step_ns; });
-  const bool is_small = best.problem().graph().ops().size() <= kMostOpsAllRepaired;
+  const auto guess = [&](const Proposed* one) { return repaired_step_ns(problem, *one->score); };
+  std::ranges::stable_sort(rows, {}, guess);
+  const bool is_small = problem.graph().ops().size() <= kMostOpsAllRepaired;
   for (const Proposed* one : rows) {
-    const std::int64_t step_ns = one->score->step_ns;
+    const std::int64_t step_ns = guess(one);
     const bool is_beaten = best.score().fits() && step_ns - step_ns / 11 >= best.score().step_ns;
     if (is_beaten && !is_small) return;
     repair_memory(best, times, one->row->name, one->proposal, run);

@@ -57,6 +57,7 @@ def test_an_interrupted_script_keeps_what_it_printed(tmp_path: pathlib.Path) -> 
         tmp_path,
         "import os, signal, time\n"
         "print('{\"loss\": 1.5}', flush=True)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # also where tests run with &
         "os.kill(os.getpid(), signal.SIGINT)\n"
         "time.sleep(60)\n",
     )
