@@ -19,7 +19,8 @@ from pardnn.torch import optimizers
 from pardnn.torch.costs import cost_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
-from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, limits_of, place, uniform_machine
+from pardnn.torch.placing import Memory, Placed, limits_of, place
+from pardnn.torch.planning import RESERVE_BYTES, plan_for_workers, plan_of, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tensors import Packed
 from pardnn.torch.tracing import Trace, trace
@@ -266,10 +267,10 @@ def compile(  # noqa: A001  as torch.compile
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
     captured = capture(model, loss_fn, optimizer, example_batch, accumulate=accumulate)
     limits = limits_of(devices, memory) if machine is None else list(machine.memory)
-    if machine is None:
-        machine = uniform_machine(limits)
-    if plan is None:
-        plan = pardnn.plan(captured.graph, machine, sequence="given", margin=30)
+    if plan is None and machine is None:
+        plan = plan_for_workers(captured.graph, limits)
+    machine = machine or uniform_machine(limits)
+    plan = plan or plan_of(captured.graph, machine)
     if not plan.fits:
         raise Refusal(f"the step does not fit: {plan.why}")
     recipe = recipe_of(model)

@@ -17,7 +17,7 @@ from pardnn.torch.calls import Constants, Layout
 from pardnn.torch.nodes import Op, extent_bytes, map_nodes, tensor_of, value_of
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = "1"
+_FORMAT = "2"
 # Dispatch and what other ops leave in the caches: an op inside of a step is slower than alone.
 _IN_STEP_NS, _VIEW_NS = 3_000, 1_000
 # Larger ops are estimated: to measure them would need their memory.

@@ -1,4 +1,4 @@
-"""How many bytes this process has from its C library."""
+"""How many bytes this process has from its C library, and what that keeps of those freed."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def _mallinfo() -> Callable[[], _MallInfo] | None:
 
 
 _info = _mallinfo()
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt
+_MOST_TRIM, _MOST_MMAP = (1 << 31) - 1, 32 << 20
 
 
 def bytes_in_use() -> int:
@@ -36,3 +38,11 @@ def bytes_in_use() -> int:
         return 0
     info = _info()
     return int(info.uordblks + info.hblkhd)
+
+
+def keep_freed() -> None:
+    """Freed memory stays with this process: what the system gives back has to be zeroed again."""
+    libc = ctypes.CDLL(None)
+    if _info is not None:  # glibc
+        libc.mallopt(_MMAP_THRESHOLD, _MOST_MMAP)
+        libc.mallopt(_TRIM_THRESHOLD, _MOST_TRIM)

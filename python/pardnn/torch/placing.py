@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import psutil
 import torch
 from torch import nn
 
@@ -18,10 +17,6 @@ from pardnn.torch.programs import Placement, Program, Programs
 from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
 from pardnn.torch.worker import Setup
 
-# What gloo over loopback reaches on one core: bytes a second, ns for each message.
-_BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
-# Besides its tensors a worker needs room for what torch's kernels, gloo and Python allocate.
-RESERVE_BYTES = 16 << 20
 Memory = int | str | Sequence[int | str] | None
 
 
@@ -34,20 +29,6 @@ class Placed:
     names: dict[str, str]
     trained: frozenset[str]
     is_random: bool
-
-
-def uniform_machine(limits: Sequence[int | None]) -> pardnn.Machine:
-    """Equal links as fast as gloo's over loopback; a device without limit may hold everything."""
-    everything = psutil.virtual_memory().total
-    return pardnn.Machine.uniform(
-        devices=len(limits),
-        memory=[everything if limit is None else limit for limit in limits],
-        kind="cpu",
-        bandwidth=_BANDWIDTH,
-        overhead=_OVERHEAD_NS,
-        granularity=64,
-        reserve=RESERVE_BYTES,
-    )
 
 
 def limits_of(devices: int, memory: Memory) -> list[int | None]:
@@ -81,7 +62,7 @@ def placement_of(step: StepGraph, plan: pardnn.Plan, numbers: Mapping[str, int])
     transfer_ns = {
         (Value(node_of[key], output), numbers[reader]): (begin, end)
         for key, output, reader, _, begin, end, _ in plan.transfers
-        if key in node_of and output is not None and output >= 0
+        if key in node_of and output is not None
     }
     return Placement(len(numbers), device_of, [starts[key] for key in keys], transfer_ns)
 
@@ -109,13 +90,10 @@ def place(
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
-    all_names = {
-        name: first[id(tensor)]
-        for name, tensor in (
-            *model.named_parameters(remove_duplicate=False),
-            *model.named_buffers(remove_duplicate=False),
-        )
-    }
+    named = model.named_parameters(remove_duplicate=False)
+    also_named = model.named_buffers(remove_duplicate=False)
+    all_names = {name: first[id(tensor)] for name, tensor in (*named, *also_named)}
+    peaks = [plan.peaks[name] for name in numbers]
     is_random = any(op.is_random for op in step.ops)
     trained = frozenset(traced.trained)
     placed = Placed(written, device_of, all_names, trained, is_random)
@@ -134,7 +112,17 @@ def place(
         ]
         program, kind = written[number], type(optimizer)
         return Setup(
-            number, count, store, threads, limits[number], program, kind, settings, groups, held
+            number=number,
+            count=count,
+            store=store,
+            threads=threads,
+            limit=limits[number],
+            peak=peaks[number],
+            program=program,
+            optimizer=kind,
+            settings=settings,
+            groups=groups,
+            trained=held,
         )
 
     return placed, setup_of

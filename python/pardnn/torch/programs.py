@@ -21,7 +21,6 @@ from pardnn.torch.calls import Constants, Layout, names_of
 from pardnn.torch.gradients import Gradient
 from pardnn.torch.nodes import Op, Value, tensor_of, value_of
 from pardnn.torch.step_graph import Item, StepGraph
-from pardnn.torch.tracing import Trace
 
 aten = torch.ops.aten
 
@@ -293,7 +292,9 @@ class Programs:
 
     def _find_readers(self) -> dict[Value, set[int]]:
         readers: dict[Value, set[int]] = {}
-        reads = [(value, self.device_of(item)) for item in self.order for value in self.reads_of(item)]
+        reads = [
+            (value, self.device_of(item)) for item in self.order for value in self.reads_of(item)
+        ]
         for value, device in [*reads, (self.loss, self.loss_device)]:
             if device is not None and self.device_of(value.node) is not None:
                 readers.setdefault(value, set()).add(device)
@@ -309,7 +310,7 @@ class Programs:
         return needed
 
     def _find_crossings(self) -> list[Crossing]:
-        crossings = []
+        crossings: list[Crossing] = []
         for value in sorted(self._readers, key=lambda v: (v.node.name, v.number)):
             home = self.device_of(value.node)
             assert home is not None

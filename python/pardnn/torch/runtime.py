@@ -116,13 +116,11 @@ class Run:
 
 
 def _elements_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements in the order in which they lie in memory, in the same memory if it has no gaps."""
+    """The elements as they lie in memory, in the same memory if it has no gaps."""
     return tensor.detach().permute(_memory_order(tensor.stride())).contiguous().flatten()
 
 
-def _tensor_of(
-    elements: torch.Tensor, shape: Sequence[int], stride: Sequence[int]
-) -> torch.Tensor:
+def _tensor_of(elements: torch.Tensor, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     """The tensor of such elements, in the same memory where it has no gaps."""
     order = _memory_order(stride)
     lying = elements.view([shape[n] for n in order])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -27,15 +28,15 @@ from pardnn.torch.tracing import Trace
 _CALL_NS, _COPY_NS_A_BYTE = 1_000, 0.2
 
 
-Item = torch.fx.Node | Op | Gradient | str
+Item: TypeAlias = torch.fx.Node | Op | Gradient | str
 
 
 @dataclass
 class StepGraph:
     """A step's graph and the way back: keys of the ops, of the reads, of the variables.
 
-    ``ops``: of the trace. ``order``: all that workers do in one step: reads of parameters and buffers
-    by their nodes, ops, gradients handed over, buffers written to, by their names.
+    ``ops``: of the trace. ``order``: all that workers do in one step: reads of parameters and
+    buffers by their nodes, ops, gradients handed over, buffers written to, by their names.
     """
 
     graph: pardnn.Graph

@@ -23,11 +23,14 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import bytes_in_use
+from pardnn.torch.meter import bytes_in_use, keep_freed
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
+from pardnn.torch.script.limits import keep_little
 from pardnn.torch.tensors import Packed
 
+# A limit of so many times the predicted peak leaves room for what the allocator keeps.
+_ROOMY = 2
 _TIMEOUT = timedelta(minutes=10)
 Groups = list[dict[str, Any]]
 # Names of parameters, and the norms of their gradients.
@@ -39,8 +42,8 @@ class Setup:
     """What a worker is told first.
 
     ``limit``: bytes it may have beyond what it has before its parameters; None: no limit.
-    ``store``: a file by which the workers find each other. ``trained``: names of the parameters of
-    each group of the optimizer that live here.
+    ``peak``: bytes that the plan has it hold at most. ``store``: a file by which the workers find
+    each other. ``trained``: names of the parameters of each group of the optimizer that live here.
     """
 
     number: int
@@ -48,6 +51,7 @@ class Setup:
     store: str
     threads: int
     limit: int | None
+    peak: int
     program: Program
     optimizer: type[torch.optim.Optimizer]
     settings: dict[str, Any]
@@ -75,6 +79,10 @@ class Worker:
             dist.barrier()  # connections are made before the limit holds
         self._warm_up()
         self._before_bytes = bytes_in_use()
+        if setup.limit is None or setup.limit > _ROOMY * setup.peak:
+            keep_freed()
+        else:
+            keep_little(setup.limit)
         if setup.limit is not None:
             _limit_data(setup.limit)
 

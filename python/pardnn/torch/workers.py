@@ -77,7 +77,9 @@ class Workers:
             self._send(number, connection, (name, *arguments_of(number)))
         return self.answers(range(len(self._connections)))
 
-    def step(self, requests: Sequence[Sequence[Any]], batches: Sequence[Sequence[Any]]) -> list[Any]:
+    def step(
+        self, requests: Sequence[Sequence[Any]], batches: Sequence[Sequence[Any]]
+    ) -> list[Any]:
         """The answers of all workers to a step, each with its own part of the batch."""
         for number, connection in enumerate(self._connections):
             self._send(number, connection, ("step", *requests[number]))
