@@ -63,9 +63,9 @@ def capture(
     ``example_batch`` is ``(x, y)`` with the shapes of the real ones; ``x`` may be a tensor, a tuple
     of positional or a dictionary of keyword arguments. Nothing of the model's size is allocated:
     the model may be on the meta device or built inside of `deferred()`. Without ``measure`` costs
-    are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up; with
-    more than one, gradients are held all the time. Raises Refusal, naming the user's line, for what no
-    graph can hold: sizes or branches that depend on values, sparse gradients.
+    are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up;
+    with more than one, gradients are held all the time. Raises Refusal, naming the user's line, for
+    what no graph can hold: sizes or branches that depend on values, sparse gradients.
     """
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)

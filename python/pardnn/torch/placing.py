@@ -123,6 +123,7 @@ def place(
             settings=settings,
             groups=groups,
             trained=held,
+            metered=metered,
         )
 
     return placed, setup_of

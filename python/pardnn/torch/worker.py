@@ -7,6 +7,7 @@ and arguments; an answer is ("ok", value) or ("error", text).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -25,7 +26,7 @@ from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
 from pardnn.torch.meter import bytes_in_use, keep_freed
 from pardnn.torch.programs import Program
-from pardnn.torch.runtime import Run
+from pardnn.torch.runtime import Metered, Run
 from pardnn.torch.script.limits import keep_little
 from pardnn.torch.tensors import Packed
 
@@ -57,6 +58,7 @@ class Setup:
     settings: dict[str, Any]
     groups: list[dict[str, Any]]
     trained: list[list[str]]
+    metered: bool
 
 
 class Worker:
@@ -170,7 +172,8 @@ class Worker:
         optimizer = self._made_optimizer()
         for group, now in zip(optimizer.param_groups, groups, strict=True):
             group.update(now)
-        optimizer.step()
+        with Metered(self._run) if self._setup.metered else contextlib.nullcontext():
+            optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     def _made_optimizer(self) -> torch.optim.Optimizer:
