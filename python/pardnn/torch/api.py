@@ -16,7 +16,7 @@ import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers
-from pardnn.torch.costs import cost_of
+from pardnn.torch.costs import cost_of, unknown_bytes_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import Memory, Placed, limits_of, place
@@ -70,7 +70,8 @@ def capture(
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
     updates = optimizers.updates_of(optimizer, model)
-    step = step_graph(traced, cost_of(ops, measure), updates, ops, accumulate > 1)
+    costs, sizes = cost_of(ops, measure), unknown_bytes_of(ops, measure)
+    step = step_graph(traced, costs, updates, ops, accumulate > 1, sizes)
     return Captured(step.graph, step, updates)
 
 

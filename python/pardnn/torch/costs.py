@@ -14,14 +14,26 @@ from torch.utils.flop_counter import flop_registry
 from pardnn import cache
 from pardnn.torch import measuring
 from pardnn.torch.calls import Constants, Layout
-from pardnn.torch.nodes import Op, extent_bytes, map_nodes, tensor_of, value_of
+from pardnn.torch.nodes import (
+    Op,
+    extent_bytes,
+    is_sendable,
+    map_nodes,
+    tensor_of,
+    unknown_output,
+    value_of,
+)
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = "2"
+_FORMAT = "3"
 # Dispatch and what other ops leave in the caches: an op inside of a step is slower than alone.
 _IN_STEP_NS, _VIEW_NS = 3_000, 1_000
 # Larger ops are estimated: to measure them would need their memory.
 _MOST_MEASURED_BYTES = 1 << 30
+# The gradient of an op that keeps something of unknown size takes so many times as long.
+_BACKWARD_TIMES = 2
+# What oneDNN's recurrent layer keeps for each byte it answers.
+_UNKNOWN_PER_BYTE = 16
 # An ordinary core, for what was not measured.
 _FLOPS_PER_S, _BYTES_PER_S = 20e9, 5e9
 
@@ -32,18 +44,37 @@ def cost_of(ops: Sequence[Op], measure: bool = True) -> dict[torch.fx.Node, int]
     Without ``measure``, and where an op cannot run alone, they are estimated from arithmetic and
     bytes.
     """
+    known = _known(ops, measure)
+    return {op.node: _VIEW_NS if op.is_view else known[key_of(op)] + _IN_STEP_NS for op in ops}
+
+
+def unknown_bytes_of(ops: Sequence[Op], measure: bool = True) -> dict[torch.fx.Node, int]:
+    """Bytes of outputs whose size no trace knows, by their ops."""
+    some = [op for op in ops if unknown_output(op.node) is not None]
+    known = _known(some, measure)
+    return {op.node: known[_bytes_key(key_of(op))] for op in some}
+
+
+def _known(ops: Sequence[Op], measure: bool) -> dict[str, int]:
+    """What was found now or earlier, by keys of ops."""
     path = _file() if measure else None
     known = _read(path)
     keys = {op.node: key_of(op) for op in ops if not op.is_view}
     new = {keys[op.node]: op for op in ops if not op.is_view and keys[op.node] not in known}
     if new:
         measured = _measured(new) if measure else {}
-        known.update({key: measured.get(key) or _estimated(op) for key, op in new.items()})
+        for key, op in new.items():
+            known[key] = measured.get(key) or _estimated(op, keys, known)
+            if unknown_output(op.node) is not None:
+                size = _bytes_key(key)
+                known[size] = measured.get(size) or _UNKNOWN_PER_BYTE * extent_bytes(op.outputs[0])
         if path is not None:
             cache.write(path, json.dumps(known))
-    return {
-        op.node: known[keys[op.node]] + _IN_STEP_NS if not op.is_view else _VIEW_NS for op in ops
-    }
+    return known
+
+
+def _bytes_key(key: str) -> str:
+    return f"bytes {key}"
 
 
 def key_of(op: Op) -> str:
@@ -76,9 +107,19 @@ def _read(path: Path | None) -> dict[str, int]:
 
 
 def _measured(ops: Mapping[str, Op]) -> dict[str, int]:
-    """Median times by key; what cannot run alone is missing."""
-    small = {key: op for key, op in ops.items() if _bytes(op) <= _MOST_MEASURED_BYTES}
-    return dict(measuring.measured({key: _asked(op) for key, op in small.items()}))
+    """Median times by key, and unknown sizes; what cannot run alone is missing."""
+    small = {
+        key: op
+        for key, op in ops.items()
+        if _bytes(op) <= _MOST_MEASURED_BYTES and all(map(is_sendable, op.inputs))
+    }
+    found = {}
+    for key, answer in measuring.measured({key: _asked(op) for key, op in small.items()}):
+        found[key] = answer.ns
+        number = unknown_output(small[key].node)
+        if number is not None:
+            found[_bytes_key(key)] = answer.bytes[number]
+    return found
 
 
 def _asked(op: Op) -> measuring.Asked:
@@ -98,7 +139,10 @@ def _bytes(op: Op) -> int:
     return read + sum(extent_bytes(t) for t in op.outputs if isinstance(t, torch.Tensor))
 
 
-def _estimated(op: Op) -> int:
+def _estimated(op: Op, keys: Mapping[torch.fx.Node, str], known: Mapping[str, int]) -> int:
+    for value in op.inputs:
+        if not is_sendable(value) and keys.get(value.node) in known:
+            return _BACKWARD_TIMES * known[keys[value.node]]
     packet = getattr(op.node.target, "overloadpacket", None)
     seconds = _bytes(op) / _BYTES_PER_S
     if packet in flop_registry:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch.utils import _pytree as pytree
 
 from pardnn.torch import children, tensors
 from pardnn.torch.calls import Layout, names_of
@@ -33,8 +34,15 @@ class Asked:
     layouts: list[Layout]
 
 
-def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, int]]:
-    """The median time of each call in ns, on one thread; those that fail are left out."""
+class Found(NamedTuple):
+    """Of a call: the median time in ns, on one thread, and the bytes of each tensor it answers."""
+
+    ns: int
+    bytes: list[int]
+
+
+def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, Found]]:
+    """What was found of each call; those that fail are left out."""
     left = list(asked.items())
     while left:
         with _Child() as child:
@@ -45,7 +53,7 @@ def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, int]]:
                 except (EOFError, ConnectionError):
                     _LOG.info("%s cannot be measured alone: it crashes", key)
                     break
-                if isinstance(answer, int):
+                if isinstance(answer, Found):
                     yield key, answer
                 else:
                     _LOG.info("%s cannot be measured alone: %s", key, answer)
@@ -58,17 +66,18 @@ class _Child:
         self._process, self._connection = children.start("pardnn.torch.measuring")
         return self
 
-    def ask(self, call: Asked) -> Any:
-        """Its time in ns, or what went wrong."""
+    def ask(self, call: Asked) -> Found | str:
+        """What was found, or what went wrong."""
         tensors.send_object(self._connection, call)
-        return tensors.receive_object(self._connection)
+        answer = tensors.receive_object(self._connection)
+        return answer if isinstance(answer, str) else Found(*answer)
 
     def __exit__(self, *error: object) -> None:
         self._connection.close()  # which ends it
         self._process.wait()
 
 
-def _time(asked: Asked) -> int | str:
+def _time(asked: Asked) -> tuple[int, list[int]] | str:
     try:
         names = {**names_of(asked.constants), "t": [_made(layout) for layout in asked.layouts]}
         call = eval(f"lambda: {asked.call}", names)  # noqa: S307  our own text
@@ -76,11 +85,13 @@ def _time(asked: Asked) -> int | str:
         end = time.perf_counter() + _BUDGET_S
         while len(times) <= _LEAST_RUNS or (len(times) <= _MOST_RUNS and time.perf_counter() < end):
             begin = time.thread_time_ns()
-            call()
+            answer = call()
             times.append(time.thread_time_ns() - begin)
     except (RuntimeError, IndexError, ValueError, MemoryError) as error:
         return str(error)
-    return int(statistics.median(times[1:]))  # the first one warms up
+    leaves = [leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+    # The first one warms up.
+    return int(statistics.median(times[1:])), [leaf.nbytes for leaf in leaves]
 
 
 def _made(layout: Layout) -> torch.Tensor:
@@ -98,7 +109,7 @@ def main(descriptor: int) -> int:
     """Answers until nobody asks; returns the exit status."""
     torch.set_num_threads(1)
     connection = Connection(descriptor)
-    with torch.no_grad():
+    with torch.enable_grad():  # some ops answer more than without
         while True:
             try:
                 asked = tensors.receive_object(connection)

@@ -70,7 +70,12 @@ class Op:
 
 def is_sendable(value: Value) -> bool:
     """Whether a receiver can know how much room the value needs."""
-    return _OF_UNKNOWN_SIZE.get(value.node.target) != value.number
+    return unknown_output(value.node) != value.number
+
+
+def unknown_output(node: torch.fx.Node) -> int | None:
+    """The output of an op whose size no trace knows."""
+    return _OF_UNKNOWN_SIZE.get(node.target)
 
 
 def extent_bytes(tensor: torch.Tensor) -> int:

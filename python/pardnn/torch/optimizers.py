@@ -134,13 +134,15 @@ def _measured(
     if size > _MOST_MEASURED_BYTES:
         rows = max(1, int(shape[0] * _MOST_MEASURED_BYTES / size))
         shape[0], scale = rows, shape[0] / rows
-    parameter = nn.Parameter(torch.zeros(shape, dtype=like.dtype))
+    # Two of a kind: what the first one leaves in variables is there while the second is updated.
+    pair = [nn.Parameter(torch.zeros(shape, dtype=like.dtype)) for _ in range(2)]
     group = group_settings(optimizer)[number]
-    copy = alike(type(optimizer), settings_of(optimizer), [group], [[parameter]])
+    copy = alike(type(optimizer), settings_of(optimizer), [group], [pair])
     with torch.random.fork_rng(devices=[]):
-        parameter.grad = torch.zeros_like(parameter)
+        for parameter in pair:
+            parameter.grad = torch.zeros_like(parameter)
         copy.step()
-        state = [v for v in copy.state[parameter].values() if isinstance(v, torch.Tensor)]
+        state = [v for v in copy.state[pair[0]].values() if isinstance(v, torch.Tensor)]
         with _Held() as held:
             copy.step()
         times = []
@@ -149,7 +151,7 @@ def _measured(
             copy.step()
             times.append(time.thread_time_ns() - begin)
     sizes = tuple(_scaled(t.untyped_storage().nbytes(), scale) for t in state)
-    return int(min(times) * scale), sizes, _scaled(held.most, scale)
+    return int(min(times) / len(pair) * scale), sizes, _scaled(held.most, scale)
 
 
 def _scaled(size: int, scale: float) -> int:

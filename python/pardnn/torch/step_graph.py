@@ -19,6 +19,7 @@ from pardnn.torch.nodes import (
     is_sendable,
     ops_of,
     tensor_of,
+    unknown_output,
     value_of,
 )
 from pardnn.torch.optimizers import Update
@@ -105,12 +106,14 @@ class _Builder:
         ops: list[Op],
         cost_ns: Mapping[torch.fx.Node, int],
         accumulates: bool,
+        unknown_bytes: Mapping[torch.fx.Node, int],
     ) -> None:
         self.graph = pardnn.Graph(about={"framework": "torch"})
         self._trace = trace
         self._ops = ops
         self._cost_ns = cost_ns
         self._accumulates = accumulates
+        self._unknown_bytes = unknown_bytes
         root = roots_of(ops)
         self._gradients = gradients_of(trace, ops, root)
         # Whoever reads the memory of a parameter or buffer does so before it is written to.
@@ -187,6 +190,8 @@ class _Builder:
             for number, tensor in enumerate(op.outputs):
                 if not isinstance(tensor, torch.Tensor):
                     outputs.append("0")
+                elif number == unknown_output(op.node):
+                    outputs.append(str(self._unknown_bytes.get(op.node, 0)))
                 elif (alias := op.alias_of[number]) is None:
                     outputs.append(str(extent_bytes(tensor)))
                 else:
@@ -301,14 +306,16 @@ def step_graph(
     updates: Sequence[Update],
     ops: list[Op] | None = None,
     accumulates: bool = False,
+    unknown_bytes: Mapping[torch.fx.Node, int] | None = None,
 ) -> StepGraph:
     """The planner's graph of a step: forward, backward, new buffers, updates.
 
     ``cost_ns``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
-    gradients are added up over several steps. Ops carry the program's order (`at`), in which all
+    gradients are added up over several steps. ``unknown_bytes``: of outputs whose size the trace
+    does not know. Ops carry the program's order (`at`), in which all
     devices run them.
     """
     ops = ops_of(trace) if ops is None else ops
-    builder = _Builder(trace, ops, cost_ns, accumulates)
+    builder = _Builder(trace, ops, cost_ns, accumulates, unknown_bytes or {})
     builder.build(updates)
     return StepGraph(builder.graph, ops, trace, builder.order)
