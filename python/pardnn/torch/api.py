@@ -16,7 +16,7 @@ import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers
-from pardnn.torch.costs import cost_of, unknown_bytes_of
+from pardnn.torch.costs import costs_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import Memory, Placed, limits_of, place
@@ -70,8 +70,7 @@ def capture(
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
     updates = optimizers.updates_of(optimizer, model)
-    costs, sizes = cost_of(ops, measure), unknown_bytes_of(ops, measure)
-    step = step_graph(traced, costs, updates, ops, accumulate > 1, sizes)
+    step = step_graph(traced, costs_of(ops, measure), updates, ops, accumulate > 1)
     return Captured(step.graph, step, updates)
 
 
@@ -199,7 +198,7 @@ class Step:
         return RESERVE_BYTES
 
     def measured_peaks(self) -> dict[str, int]:
-        """The most bytes in use on each device, from a step compiled with ``metered=True``."""
+        """The most bytes in use on each device in the last step, compiled with ``metered=True``."""
         answers = self._workers.ask_all("most_bytes", lambda n: ())
         return dict(zip(self.plan.limits, answers, strict=True))
 
@@ -260,7 +259,7 @@ def compile(  # noqa: A001  as torch.compile
     for `capture`'s graph instead of one made now. ``accumulate``: calls whose gradients are added
     up before an update. ``clip_grad_norm``: the largest norm of all gradients together.
     ``threads``: of each process; with one, losses are bit for bit those of an ordinary run with one
-    thread. ``metered``: notes the memory in use behind each op, slowly.
+    thread. ``metered``: for `Step.measured_peaks`; freed memory goes back to the system, slowly.
 
     Raises Refusal for what cannot be captured or does not fit, WorkerError when a worker fails.
     """

@@ -9,7 +9,7 @@ import logging
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -19,10 +19,13 @@ from torch.utils import _pytree as pytree
 
 from pardnn.torch import children, tensors
 from pardnn.torch.calls import Layout, names_of
+from pardnn.torch.meter import HighWater, keep_freed, keep_nothing
 
 _LOG = logging.getLogger(__name__)
 _BUDGET_S = 0.02  # of one op
 _LEAST_RUNS, _MOST_RUNS = 3, 20
+# Less cannot be told from what Python and the allocator do.
+_LEAST_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,13 @@ class Asked:
 
 
 class Found(NamedTuple):
-    """Of a call: the median time in ns, on one thread, and the bytes of each tensor it answers."""
+    """Of a call: the median time in ns, on one thread, the bytes of each tensor it answers, and the
+    bytes it needs besides while it runs.
+    """
 
     ns: int
     bytes: list[int]
+    workspace: int
 
 
 def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, Found]]:
@@ -63,7 +69,9 @@ class _Child:
     """The process that measures."""
 
     def __enter__(self) -> _Child:
-        self._process, self._connection = children.start("pardnn.torch.measuring")
+        self._process, self._connection = children.start(
+            "pardnn.torch.measuring", variables=children.WORKER
+        )
         return self
 
     def ask(self, call: Asked) -> Found | str:
@@ -77,7 +85,7 @@ class _Child:
         self._process.wait()
 
 
-def _time(asked: Asked) -> tuple[int, list[int]] | str:
+def _measure(asked: Asked) -> tuple[int, list[int], int] | str:
     try:
         names = {**names_of(asked.constants), "t": [_made(layout) for layout in asked.layouts]}
         call = eval(f"lambda: {asked.call}", names)  # noqa: S307  our own text
@@ -87,11 +95,25 @@ def _time(asked: Asked) -> tuple[int, list[int]] | str:
             begin = time.thread_time_ns()
             answer = call()
             times.append(time.thread_time_ns() - begin)
+        del answer
+        most, sizes = _memory(call)
     except (RuntimeError, IndexError, ValueError, MemoryError) as error:
         return str(error)
-    leaves = [leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+    workspace = most - sum(sizes)
     # The first one warms up.
-    return int(statistics.median(times[1:])), [leaf.nbytes for leaf in leaves]
+    return int(statistics.median(times[1:])), sizes, workspace if workspace > _LEAST_BYTES else 0
+
+
+def _memory(call: Callable[[], Any]) -> tuple[int, list[int]]:
+    """The most bytes that a call needs at once, and those of each tensor that it answers."""
+    keep_nothing()
+    high_water = HighWater()
+    high_water.reset()
+    answer = call()
+    most = high_water.bytes()
+    keep_freed()
+    leaves = [leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+    return most, [leaf.nbytes for leaf in leaves]
 
 
 def _made(layout: Layout) -> torch.Tensor:
@@ -108,6 +130,7 @@ def _made(layout: Layout) -> torch.Tensor:
 def main(descriptor: int) -> int:
     """Answers until nobody asks; returns the exit status."""
     torch.set_num_threads(1)
+    keep_freed()
     connection = Connection(descriptor)
     with torch.enable_grad():  # some ops answer more than without
         while True:
@@ -115,7 +138,7 @@ def main(descriptor: int) -> int:
                 asked = tensors.receive_object(connection)
             except EOFError:
                 return 0
-            tensors.send_object(connection, _time(asked))
+            tensors.send_object(connection, _measure(asked))
 
 
 if __name__ == "__main__":

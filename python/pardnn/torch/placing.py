@@ -86,7 +86,7 @@ def place(
     of = plan.device_of
     count = len(numbers)
     programs = Programs(step, placement_of(step, plan, numbers))
-    written = [programs.program(number, metered) for number in range(count)]
+    written = [programs.program(number) for number in range(count)]
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pardnn.torch.calls import Layout
-from pardnn.torch.meter import bytes_in_use
 
 
 class Arriving(NamedTuple):
@@ -39,7 +37,6 @@ class Run:
         self._told: dict[int, tuple[int, ...]] = {}
         self._known: dict[int, tuple[int, ...]] = {}
         self._sent: dict[int, list[tuple[Any, torch.Tensor]]] = {}
-        self.most_bytes = 0
 
     def values(self) -> dict[str, torch.Tensor]:
         """What a program reads: tensors without gradients, in the same memory."""
@@ -110,23 +107,6 @@ class Run:
     def write(self, name: str, value: torch.Tensor) -> None:
         """A new value of a buffer."""
         self._state[name].copy_(value)
-
-    def meter(self) -> None:
-        """Notes the bytes in use now."""
-        self.most_bytes = max(self.most_bytes, bytes_in_use())
-
-
-class Metered(TorchDispatchMode):
-    """Notes the bytes in use behind each op, for what no program says."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self._run = run
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        answer = func(*args, **(kwargs or {}))
-        self._run.meter()
-        return answer
 
 
 def _elements_of(tensor: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import torch
 
 import pardnn
+from pardnn.torch.costs import Cost
 from pardnn.torch.gradients import Gradient, gradients_of, roots_of
 from pardnn.torch.nodes import (
     Op,
@@ -104,16 +105,14 @@ class _Builder:
         self,
         trace: Trace,
         ops: list[Op],
-        cost_ns: Mapping[torch.fx.Node, int],
+        costs: Mapping[torch.fx.Node, Cost],
         accumulates: bool,
-        unknown_bytes: Mapping[torch.fx.Node, int],
     ) -> None:
         self.graph = pardnn.Graph(about={"framework": "torch"})
         self._trace = trace
         self._ops = ops
-        self._cost_ns = cost_ns
+        self._costs = costs
         self._accumulates = accumulates
-        self._unknown_bytes = unknown_bytes
         root = roots_of(ops)
         self._gradients = gradients_of(trace, ops, root)
         # Whoever reads the memory of a parameter or buffer does so before it is written to.
@@ -187,11 +186,12 @@ class _Builder:
         for op in self._ops:
             self.order.append(op)
             outputs = []
+            cost = self._costs[op.node]
             for number, tensor in enumerate(op.outputs):
                 if not isinstance(tensor, torch.Tensor):
                     outputs.append("0")
                 elif number == unknown_output(op.node):
-                    outputs.append(str(self._unknown_bytes.get(op.node, 0)))
+                    outputs.append(str(cost.unknown_bytes))
                 elif (alias := op.alias_of[number]) is None:
                     outputs.append(str(extent_bytes(tensor)))
                 else:
@@ -199,11 +199,12 @@ class _Builder:
             self.graph.op(
                 key_of(op.node),
                 str(op.node.target),
-                self._cost_ns[op.node],
+                cost.ns,
                 [self._input(value) for value in op.inputs],
                 outputs,
                 group=None if op.everywhere else self._groups.name(op.node),
                 every=op.everywhere,
+                workspace=0 if op.everywhere else cost.workspace,
                 phase=phase,
                 at=None if op.everywhere else next(self._order),
             )
@@ -302,20 +303,18 @@ class _Builder:
 
 def step_graph(
     trace: Trace,
-    cost_ns: Mapping[torch.fx.Node, int],
+    costs: Mapping[torch.fx.Node, Cost],
     updates: Sequence[Update],
     ops: list[Op] | None = None,
     accumulates: bool = False,
-    unknown_bytes: Mapping[torch.fx.Node, int] | None = None,
 ) -> StepGraph:
     """The planner's graph of a step: forward, backward, new buffers, updates.
 
-    ``cost_ns``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
-    gradients are added up over several steps. ``unknown_bytes``: of outputs whose size the trace
-    does not know. Ops carry the program's order (`at`), in which all
+    ``costs``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
+    gradients are added up over several steps. Ops carry the program's order (`at`), in which all
     devices run them.
     """
     ops = ops_of(trace) if ops is None else ops
-    builder = _Builder(trace, ops, cost_ns, accumulates, unknown_bytes or {})
+    builder = _Builder(trace, ops, costs, accumulates)
     builder.build(updates)
     return StepGraph(builder.graph, ops, trace, builder.order)

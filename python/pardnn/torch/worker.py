@@ -7,7 +7,6 @@ and arguments; an answer is ("ok", value) or ("error", text).
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import sys
@@ -24,9 +23,9 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import bytes_in_use, keep_freed
+from pardnn.torch.meter import HighWater, keep_freed, keep_nothing
 from pardnn.torch.programs import Program
-from pardnn.torch.runtime import Metered, Run
+from pardnn.torch.runtime import Run
 from pardnn.torch.script.limits import keep_little
 from pardnn.torch.tensors import Packed
 
@@ -76,17 +75,18 @@ class Worker:
         self._tensors: dict[str, torch.Tensor] = {}
         self._run = Run(self._tensors)
         self._optimizer: torch.optim.Optimizer | None = None
-        self._before_bytes = 0
         if setup.count > 1:
             dist.barrier()  # connections are made before the limit holds
         self._warm_up()
-        self._before_bytes = bytes_in_use()
-        if setup.limit is None or setup.limit > _ROOMY * setup.peak:
+        if setup.metered:
+            keep_nothing()
+        elif setup.limit is None or setup.limit > _ROOMY * setup.peak:
             keep_freed()
         else:
             keep_little(setup.limit)
         if setup.limit is not None:
             _limit_data(setup.limit)
+        self._high_water = HighWater()
 
     def _warm_up(self) -> None:
         """The first update imports half of torch, which is none of the model's memory."""
@@ -129,6 +129,8 @@ class Worker:
         state where they are here, and the norms of gradients that are to be clipped; these are
         updated once all norms are known.
         """
+        if self._setup.metered:
+            self._high_water.reset()
         reads = self._setup.program.reads_batch
         batch = {number: tensors.receive(self._connection) for number in reads}
         return self.run(batch, generator, groups, is_clipped)
@@ -172,8 +174,7 @@ class Worker:
         optimizer = self._made_optimizer()
         for group, now in zip(optimizer.param_groups, groups, strict=True):
             group.update(now)
-        with Metered(self._run) if self._setup.metered else contextlib.nullcontext():
-            optimizer.step()
+        optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     def _made_optimizer(self) -> torch.optim.Optimizer:
@@ -195,8 +196,8 @@ class Worker:
         self._made_optimizer().state[self._tensors[name]] = state
 
     def most_bytes(self) -> int:
-        """The most bytes in use at one moment of metered steps, beyond those before parameters."""
-        return self._run.most_bytes - self._before_bytes
+        """The most bytes of its own in the last step, beyond those before parameters."""
+        return self._high_water.bytes()
 
     def obey(self) -> None:
         """Until the chief ends it or is gone."""

@@ -21,8 +21,6 @@ from pardnn.torch import children, tensors
 from pardnn.torch.worker import Setup
 
 _END_S = 5.0
-# The loopback interface; and no memory that MKL keeps between its calls, which no plan counts.
-_VARIABLES = {"GLOO_SOCKET_IFNAME": "lo", "MKL_DISABLE_FAST_MM": "1"}
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 
 
@@ -59,7 +57,7 @@ class Workers:
 
     def _start_one(self, number: int) -> None:
         with self._log(number).open("wb") as log:
-            process, connection = children.start("pardnn.torch.worker", log, _VARIABLES)
+            process, connection = children.start("pardnn.torch.worker", log, children.WORKER)
         self._processes.append(process)
         self._connections.append(connection)
 
