@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _IncompatibleKeys
 from torch.utils import _pytree as pytree
 
 import pardnn
@@ -155,7 +156,7 @@ class Step:
         return torch.clamp(most / (total + 1e-6), max=1.0)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """All parameters and buffers, under every name that the model has for them."""
+        """All that the model's own state_dict() has, under the same names, in the same order."""
         return dict(self.tensors())
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
@@ -163,18 +164,32 @@ class Step:
         for name, first in self._placed.names.items():
             yield name, self._workers.get(self._placed.device_of[first], first)
 
-    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """New values of parameters and buffers; every name must be there. Raises UsageError."""
-        missing = [name for name in self._placed.names if name not in state]
-        unknown = [name for name in state if name not in self._placed.names]
-        if missing or unknown:
+    def load_state_dict(
+        self, state: Mapping[str, torch.Tensor], strict: bool = True
+    ) -> _IncompatibleKeys:
+        """New values of parameters and buffers, as nn.Module has it: answers the names that are
+        missing and those that the model has not. Raises UsageError for either where ``strict``, and
+        for a tensor of another shape; then nothing is changed.
+        """
+        names = self._placed.names
+        missing = [name for name in names if name not in state]
+        unexpected = [name for name in state if name not in names]
+        if strict and (missing or unexpected):
             raise UsageError(
                 f"the state misses {', '.join(missing) or 'nothing'} and has "
-                f"{', '.join(unknown) or 'nothing'} that the model has not"
+                f"{', '.join(unexpected) or 'nothing'} that the model has not"
             )
-        for name, first in self._placed.names.items():
-            if name == first:
-                self._put(name, state[name])
+        shapes = self._captured.trace.shapes
+        present = {name: first for name, first in names.items() if name in state}
+        for name, first in present.items():
+            if state[name].shape != shapes[first]:
+                raise UsageError(
+                    f"{name} has shape {tuple(state[name].shape)} in the state and "
+                    f"{tuple(shapes[first])} in the model"
+                )
+        for name, first in present.items():
+            self._put(first, state[name])
+        return _IncompatibleKeys(missing, unexpected)
 
     def _put(self, name: str, tensor: torch.Tensor) -> None:
         trained = name in self._placed.trained
@@ -196,6 +211,11 @@ class Step:
     def reserve_bytes(self) -> int:
         """Bytes of each device that plans leave for messages and for torch itself."""
         return RESERVE_BYTES
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Of the processes that train."""
+        return self._workers.pids
 
     def measured_peaks(self) -> dict[str, int]:
         """The most bytes in use on each device in the last step, compiled with ``metered=True``."""

@@ -22,7 +22,10 @@ Memory = int | str | Sequence[int | str] | None
 
 @dataclass
 class Placed:
-    """Where everything is. ``names``: each name in the model -> the one its tensor goes by."""
+    """Where everything is.
+
+    ``names``: each name that the model's state has -> the one that its tensor goes by.
+    """
 
     programs: list[Program]
     device_of: dict[str, int]
@@ -90,9 +93,8 @@ def place(
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
-    named = model.named_parameters(remove_duplicate=False)
-    also_named = model.named_buffers(remove_duplicate=False)
-    all_names = {name: first[id(tensor)] for name, tensor in (*named, *also_named)}
+    kept = model.state_dict(keep_vars=True).items()
+    all_names = {name: first[id(tensor)] for name, tensor in kept if id(tensor) in first}
     peaks = [plan.peaks[name] for name in numbers]
     is_random = any(op.is_random for op in step.ops)
     trained = frozenset(traced.trained)

@@ -61,6 +61,11 @@ class Workers:
         self._processes.append(process)
         self._connections.append(connection)
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes."""
+        return [process.pid for process in self._processes]
+
     def _log(self, number: int) -> Path:
         return Path(self._folder) / f"worker{number}.log"
 
