@@ -1,17 +1,21 @@
 """PyTorch: what a compiled step costs, how well peaks are predicted, how large a model is captured.
 
-usage: python bench/torch/run.py overhead|peaks|capture|towers [--json-out FILE]
+usage: python bench/torch/run.py overhead|peaks|capture|unrolled|towers|tied [--json-out FILE]
 
-overhead: one worker against plain PyTorch, interleaved, least of several runs.
-peaks: predicted against measured bytes of each worker, for several models over three workers.
+overhead: one worker against plain PyTorch, interleaved, least of several runs; CPU seconds of all
+  processes beside it.
+peaks: predicted against measured bytes of each worker, for models that one worker or three hold.
 capture: a transformer of 1.5 billion parameters on the meta device; seconds and memory.
+unrolled: capture and plan of an LSTM's cells in a loop; seconds.
 towers: a model of two independent towers on two workers against one, interleaved.
+tied: gradients of a weight of two names over two devices, and by torch's own pipelining.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import sys
 import time
@@ -19,110 +23,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tied_weights
 import torch
+from models import LARGE, SMALL, Case, Language, Unrolled, adam, entropy, words
 from torch import nn
 
 import pardnn.torch
+from pardnn.errors import Refusal
 
 ROUNDS, STEPS = 5, 5
-
-
-class Block(nn.Module):
-    """A transformer layer of plain modules."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        q, k, v = (
-            part.view(batch, length, self.heads, -1).transpose(1, 2)
-            for part in self.qkv(self.norms[0](x)).chunk(3, dim=-1)
-        )
-        seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
-
-
-class Language(nn.Module):
-    """A causal language model with a tied head."""
-
-    def __init__(self, words: int, width: int, layers: int, heads: int) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(words, width)
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.linear(self.norm(self.blocks(self.embed(x))), self.embed.weight)
-
-
-class Towers(nn.Module):
-    """Two towers that meet in the last layer."""
-
-    def __init__(self, width: int, depth: int) -> None:
-        super().__init__()
-
-        def tower() -> nn.Module:
-            layers = [m for _ in range(depth) for m in (nn.Linear(width, width), nn.ReLU())]
-            return nn.Sequential(*layers)
-
-        self.towers = nn.ModuleList([tower(), tower()])
-        self.last = nn.Linear(2 * width, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(torch.cat([tower(x) for tower in self.towers], dim=1))
-
-
-def dense(width: int, depth: int) -> nn.Module:
-    layers = [m for _ in range(depth) for m in (nn.Linear(width, width), nn.ReLU())]
-    return nn.Sequential(*layers, nn.Linear(width, 10))
-
-
-def convolutional(width: int) -> nn.Module:
-    def block(before: int, after: int) -> list[nn.Module]:
-        return [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
-
-    return nn.Sequential(
-        *block(3, width), *block(width, width), nn.MaxPool2d(2), *block(width, 2 * width),
-        *block(2 * width, 2 * width), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(2 * width, 10),
-    )  # fmt: skip
-
-
-def entropy(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return nn.functional.cross_entropy(output.flatten(0, -2), y.flatten())
-
-
-def classes(count: int) -> torch.Tensor:
-    return torch.randint(0, 10, (count,))
-
-
-def adam(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters())
-
-
-def momentum(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-
-
-def words() -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.randint(0, 500, (4, 64)), torch.randint(0, 500, (4, 64))
-
-
-MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], Any]] = {
-    "dense": (lambda: dense(512, 8), lambda: (torch.randn(64, 512), classes(64)), adam),
-    "language": (lambda: Language(500, 128, 4, 4), words, adam),
-    "language, momentum": (lambda: Language(500, 192, 6, 4), words, momentum),
-    "convolutional": (
-        lambda: convolutional(32), lambda: (torch.randn(16, 3, 32, 32), classes(16)), momentum),
-    "towers": (lambda: Towers(768, 6), lambda: (torch.randn(256, 768), classes(256)), momentum),
-}  # fmt: skip
+MIB = 1 << 20
 
 
 def plain_step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Any, y: Any) -> None:
@@ -132,58 +42,95 @@ def plain_step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Any, y: An
     optimizer.step()
 
 
-def least_seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Of each: the least mean over STEPS calls, the rounds of all interleaved."""
-    least = dict.fromkeys(calls, float("inf"))
-    for call in calls.values():
+def compiled(case: Case, **options: Any) -> tuple[pardnn.torch.Step, Any]:
+    torch.manual_seed(0)
+    model = case.model()
+    batch = case.batch()
+    step = pardnn.torch.compile(model, entropy, case.optimizer(model), batch, **options)
+    return step, batch
+
+
+def cpu_seconds(step: pardnn.torch.Step | None) -> float:
+    """Of this process and of the step's workers."""
+    own = os.times()
+    total = own.user + own.system
+    for pid in step.worker_pids if step is not None else ():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def least(calls: dict[str, tuple[Callable[[], Any], Any]]) -> dict[str, dict[str, float]]:
+    """Of each: the least mean seconds over STEPS calls, the rounds of all interleaved, and the mean
+    CPU seconds.
+    """
+    found = {name: {"s": float("inf"), "cpu_s": 0.0} for name in calls}
+    for call, _ in calls.values():
         call()
     for _ in range(ROUNDS):
-        for name, call in calls.items():
-            begin = time.perf_counter()
+        for name, (call, step) in calls.items():
+            begin, cpu_begin = time.perf_counter(), cpu_seconds(step)
             for _ in range(STEPS):
                 call()
-            least[name] = min(least[name], (time.perf_counter() - begin) / STEPS)
-    return least
+            seconds = (time.perf_counter() - begin) / STEPS
+            found[name]["s"] = min(found[name]["s"], seconds)
+            found[name]["cpu_s"] += (cpu_seconds(step) - cpu_begin) / STEPS / ROUNDS
+    return found
 
 
 def overhead() -> list[dict[str, Any]]:
     rows = []
-    for name, (make, batch, optimizer_of) in MODELS.items():
-        model = make()
-        optimizer = optimizer_of(model)
-        x, y = batch()
-        with pardnn.torch.compile(model, entropy, optimizer, (x, y), devices=1) as step:
-            found = least_seconds(
+    for name, case in SMALL.items():
+        model = case.model()
+        optimizer = case.optimizer(model)
+        step, (x, y) = compiled(case, devices=1)
+        with step:
+            found = least(
                 {
-                    "plain": lambda m=model, o=optimizer, x=x, y=y: plain_step(m, o, x, y),
-                    "compiled": lambda s=step, x=x, y=y: s(x, y),
+                    "plain": (lambda m=model, o=optimizer, x=x, y=y: plain_step(m, o, x, y), None),
+                    "compiled": (lambda s=step, x=x, y=y: s(x, y), step),
                 }
             )
-        rows.append({"model": name, **found, "ratio": found["compiled"] / found["plain"]})
+        one, other = found["plain"], found["compiled"]
+        ratios = {"ratio": other["s"] / one["s"], "cpu_ratio": other["cpu_s"] / one["cpu_s"]}
+        rows.append({"model": name, "plain": one["s"], "compiled": other["s"], **ratios})
     return rows
+
+
+def spread(case: Case) -> tuple[pardnn.torch.Step, Any]:
+    """A step over three workers that may each hold little more than half of it."""
+    step, _ = compiled(case, devices=1)
+    step.close()
+    (whole,) = step.plan.peaks.values()
+    reserve = step.reserve_bytes
+    share = (whole - reserve) * 0.45
+    while True:
+        try:
+            return compiled(case, devices=3, memory=int(share + reserve), metered=True)
+        except Refusal:
+            share *= 1.2
+            if share > whole:
+                raise
 
 
 def peaks() -> list[dict[str, Any]]:
     rows = []
-    for name, (make, batch, optimizer_of) in MODELS.items():
-        model = make()
-        x, y = batch()
-        optimizer = optimizer_of(model)
-        with pardnn.torch.compile(
-            model, entropy, optimizer, (x, y), devices=3, metered=True
-        ) as step:
-            for _ in range(3):
-                step(x, y)
-            reserve = step.reserve_bytes
-            for device, measured in step.measured_peaks().items():
-                predicted = step.plan.peaks[device] - reserve
+    for name, case in LARGE.items():
+        for step, (x, y) in (compiled(case, devices=1, metered=True), spread(case)):
+            with step:
+                for _ in range(2):
+                    step(x, y)
+                measured = step.measured_peaks()
+            for device, found in measured.items():
+                predicted = step.plan.peaks[device] - step.reserve_bytes
                 rows.append(
                     {
                         "model": name,
+                        "workers": len(measured),
                         "device": device,
-                        "predicted": predicted,
-                        "measured": measured,
-                        "ratio": measured / predicted if predicted else None,
+                        "predicted_mib": predicted / MIB,
+                        "measured_mib": found / MIB,
+                        "ratio": found / predicted if predicted else None,
                     }
                 )
     return rows
@@ -193,34 +140,54 @@ def capture() -> list[dict[str, Any]]:
     with torch.device("meta"):
         model = Language(50_257, 1600, 48, 25)
     count = sum(parameter.numel() for parameter in model.parameters())
-    x, y = torch.randint(0, 50_257, (8, 512)), torch.randint(0, 50_257, (8, 512))
+    batch = words(8, 512, 50_257)
     begin = time.perf_counter()
-    found = pardnn.torch.capture(model, entropy, adam(model), (x, y), measure=False)
+    found = pardnn.torch.capture(model, entropy, adam(model), batch, measure=False)
     seconds = time.perf_counter() - begin
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     ops = len(found.graph.op_keys)
-    return [{"parameters": count, "ops": ops, "seconds": seconds, "rss_bytes": most}]
+    return [{"parameters": count, "ops": ops, "seconds": seconds, "rss_mib": most / MIB}]
+
+
+def unrolled() -> list[dict[str, Any]]:
+    model = Unrolled(1000, 128, 4)
+    begin, cpu_begin = time.perf_counter(), time.process_time()
+    found = pardnn.torch.capture(model, entropy, adam(model), words(8, 46, 1000))
+    captured = time.perf_counter()
+    machine = pardnn.Machine.uniform(devices=3, memory=16 << 30, bandwidth=10**9, overhead=200_000)
+    plan = pardnn.plan(found.graph, machine, sequence="given")
+    return [
+        {
+            "ops": len(found.graph.op_keys),
+            "capture": captured - begin,
+            "plan": time.perf_counter() - captured,
+            "cpu": time.process_time() - cpu_begin,
+            "fits": plan.fits,
+        }
+    ]
 
 
 def towers() -> list[dict[str, Any]]:
-    x, y = torch.randn(256, 768), classes(256)
-    steps = {}
-    for devices in (1, 2):
-        torch.manual_seed(0)
-        model = Towers(768, 6)
-        steps[devices] = pardnn.torch.compile(
-            model, entropy, momentum(model), (x, y), devices=devices
-        )
-    found = least_seconds({str(n): lambda s=step: s(x, y) for n, step in steps.items()})
-    predicted = steps[1].plan.step_ns / steps[2].plan.step_ns
-    for step in steps.values():
-        step.close()
-    return [{"one": found["1"], "two": found["2"], "faster": found["1"] / found["2"],
-             "predicted": predicted}]  # fmt: skip
+    one, (x, y) = compiled(SMALL["towers"], devices=1)
+    two, _ = compiled(SMALL["towers"], devices=2)
+    with one, two:
+        steps = {"one": one, "two": two}
+        found = least({name: (lambda s=s: s(x, y), s) for name, s in steps.items()})
+    return [
+        {
+            **{name: of["s"] for name, of in found.items()},
+            **{f"{name}_cpu": of["cpu_s"] for name, of in found.items()},
+            "faster": found["one"]["s"] / found["two"]["s"],
+            "predicted": one.plan.step_ns / two.plan.step_ns,
+        }
+    ]
 
 
 def main() -> int:
-    kinds = {"overhead": overhead, "peaks": peaks, "capture": capture, "towers": towers}
+    kinds = {
+        "overhead": overhead, "peaks": peaks, "capture": capture, "unrolled": unrolled,
+        "towers": towers, "tied": tied_weights.compared,
+    }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--json-out", type=Path)
@@ -231,7 +198,7 @@ def main() -> int:
     for row in rows:
         print(
             "  ".join(
-                f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
+                f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
             )
         )
     if options.json_out is not None:

@@ -10,16 +10,18 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _IncompatibleKeys
 from torch.utils import _pytree as pytree
 
 import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers
-from pardnn.torch.costs import cost_of
+from pardnn.torch.costs import costs_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
-from pardnn.torch.placing import RESERVE_BYTES, Memory, Placed, limits_of, place, uniform_machine
+from pardnn.torch.placing import Memory, Placed, limits_of, place
+from pardnn.torch.planning import RESERVE_BYTES, plan_for_workers, plan_of, uniform_machine
 from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tensors import Packed
 from pardnn.torch.tracing import Trace, trace
@@ -62,14 +64,14 @@ def capture(
     ``example_batch`` is ``(x, y)`` with the shapes of the real ones; ``x`` may be a tensor, a tuple
     of positional or a dictionary of keyword arguments. Nothing of the model's size is allocated:
     the model may be on the meta device or built inside of `deferred()`. Without ``measure`` costs
-    are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up; with
-    more than one, gradients are held all the time. Raises Refusal, naming the user's line, for what no
-    graph can hold: sizes or branches that depend on values, sparse gradients.
+    are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up;
+    with more than one, gradients are held all the time. Raises Refusal, naming the user's line, for
+    what no graph can hold: sizes or branches that depend on values, sparse gradients.
     """
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
     updates = optimizers.updates_of(optimizer, model)
-    step = step_graph(traced, cost_of(ops, measure), updates, ops, accumulate > 1)
+    step = step_graph(traced, costs_of(ops, measure), updates, ops, accumulate > 1)
     return Captured(step.graph, step, updates)
 
 
@@ -154,7 +156,7 @@ class Step:
         return torch.clamp(most / (total + 1e-6), max=1.0)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """All parameters and buffers, under every name that the model has for them."""
+        """All that the model's own state_dict() has, under the same names, in the same order."""
         return dict(self.tensors())
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
@@ -162,18 +164,32 @@ class Step:
         for name, first in self._placed.names.items():
             yield name, self._workers.get(self._placed.device_of[first], first)
 
-    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """New values of parameters and buffers; every name must be there. Raises UsageError."""
-        missing = [name for name in self._placed.names if name not in state]
-        unknown = [name for name in state if name not in self._placed.names]
-        if missing or unknown:
+    def load_state_dict(
+        self, state: Mapping[str, torch.Tensor], strict: bool = True
+    ) -> _IncompatibleKeys:
+        """New values of parameters and buffers, as nn.Module has it: answers the names that are
+        missing and those that the model has not. Raises UsageError for either where ``strict``, and
+        for a tensor of another shape; then nothing is changed.
+        """
+        names = self._placed.names
+        missing = [name for name in names if name not in state]
+        unexpected = [name for name in state if name not in names]
+        if strict and (missing or unexpected):
             raise UsageError(
                 f"the state misses {', '.join(missing) or 'nothing'} and has "
-                f"{', '.join(unknown) or 'nothing'} that the model has not"
+                f"{', '.join(unexpected) or 'nothing'} that the model has not"
             )
-        for name, first in self._placed.names.items():
-            if name == first:
-                self._put(name, state[name])
+        shapes = self._captured.trace.shapes
+        present = {name: first for name, first in names.items() if name in state}
+        for name, first in present.items():
+            if state[name].shape != shapes[first]:
+                raise UsageError(
+                    f"{name} has shape {tuple(state[name].shape)} in the state and "
+                    f"{tuple(shapes[first])} in the model"
+                )
+        for name, first in present.items():
+            self._put(first, state[name])
+        return _IncompatibleKeys(missing, unexpected)
 
     def _put(self, name: str, tensor: torch.Tensor) -> None:
         trained = name in self._placed.trained
@@ -196,8 +212,13 @@ class Step:
         """Bytes of each device that plans leave for messages and for torch itself."""
         return RESERVE_BYTES
 
+    @property
+    def worker_pids(self) -> list[int]:
+        """Of the processes that train."""
+        return self._workers.pids
+
     def measured_peaks(self) -> dict[str, int]:
-        """The most bytes in use on each device, from a step compiled with ``metered=True``."""
+        """The most bytes in use on each device in the last step, compiled with ``metered=True``."""
         answers = self._workers.ask_all("most_bytes", lambda n: ())
         return dict(zip(self.plan.limits, answers, strict=True))
 
@@ -258,7 +279,7 @@ def compile(  # noqa: A001  as torch.compile
     for `capture`'s graph instead of one made now. ``accumulate``: calls whose gradients are added
     up before an update. ``clip_grad_norm``: the largest norm of all gradients together.
     ``threads``: of each process; with one, losses are bit for bit those of an ordinary run with one
-    thread. ``metered``: notes the memory in use behind each op, slowly.
+    thread. ``metered``: for `Step.measured_peaks`; freed memory goes back to the system, slowly.
 
     Raises Refusal for what cannot be captured or does not fit, WorkerError when a worker fails.
     """
@@ -266,10 +287,10 @@ def compile(  # noqa: A001  as torch.compile
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
     captured = capture(model, loss_fn, optimizer, example_batch, accumulate=accumulate)
     limits = limits_of(devices, memory) if machine is None else list(machine.memory)
-    if machine is None:
-        machine = uniform_machine(limits)
-    if plan is None:
-        plan = pardnn.plan(captured.graph, machine, sequence="given", margin=30)
+    if plan is None and machine is None:
+        plan = plan_for_workers(captured.graph, limits)
+    machine = machine or uniform_machine(limits)
+    plan = plan or plan_of(captured.graph, machine)
     if not plan.fits:
         raise Refusal(f"the step does not fit: {plan.why}")
     recipe = recipe_of(model)

@@ -11,6 +11,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+# Variables of workers: the loopback interface; no memory that MKL keeps between its calls, which no
+# plan counts.
+WORKER = {"GLOO_SOCKET_IFNAME": "lo", "MKL_DISABLE_FAST_MM": "1"}
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
 

@@ -16,7 +16,11 @@ from pardnn.torch.tracing import Trace, is_random, values_of
 aten = torch.ops.aten
 # Views that their schemas do not call so.
 _VIEWS = frozenset(
-    {aten._unsafe_view.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
+    {
+        *(aten._unsafe_view.default, aten.lift_fresh.default, aten.lift_fresh_copy.default),
+        *(aten.unsafe_split.Tensor, aten.unsafe_split_with_sizes.default),
+        aten.unsafe_chunk.default,
+    }
 )
 # Outputs whose size only oneDNN knows: what reads them is where they are.
 _OF_UNKNOWN_SIZE = {aten.mkldnn_rnn_layer.default: 3}
@@ -66,7 +70,12 @@ class Op:
 
 def is_sendable(value: Value) -> bool:
     """Whether a receiver can know how much room the value needs."""
-    return _OF_UNKNOWN_SIZE.get(value.node.target) != value.number
+    return unknown_output(value.node) != value.number
+
+
+def unknown_output(node: torch.fx.Node) -> int | None:
+    """The output of an op whose size no trace knows."""
+    return _OF_UNKNOWN_SIZE.get(node.target)
 
 
 def extent_bytes(tensor: torch.Tensor) -> int:
@@ -137,7 +146,8 @@ def _alias_of(node: torch.fx.Node, inputs: tuple[Value, ...], number: int) -> in
     for argument, value in zip(schema.arguments, node.args, strict=False):
         if argument.alias_info is None or not isinstance(value, torch.fx.Node):
             continue
-        if argument.alias_info.before_set & returned.before_set:
+        is_list = "*" in argument.alias_info.after_set  # whose tensors all look into it
+        if is_list or argument.alias_info.before_set & returned.before_set:
             return inputs.index(value_of(value))
     return None
 

@@ -9,7 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -113,8 +113,8 @@ def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Updat
     if isinstance(optimizer, torch.optim.LBFGS):
         raise Refusal("LBFGS calls the step many times itself; 'pardnn run' can train with it")
     name_of = {id(parameter): name for name, parameter in model.named_parameters()}
-    known: dict[Any, tuple[int, tuple[int, ...], int]] = {}
-    found = []
+    known: dict[Any, _Found] = {}
+    found: list[tuple[str, _Found]] = []
     for number, group in enumerate(optimizer.param_groups):
         for parameter in group["params"]:
             if not parameter.requires_grad:
@@ -122,34 +122,58 @@ def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Updat
             key = (number, tuple(parameter.shape), parameter.stride(), parameter.dtype)
             if key not in known:
                 known[key] = _measured(optimizer, number, parameter)
-            found.append(Update(name_of[id(parameter)], *known[key]))
-    return found
+            found.append((name_of[id(parameter)], known[key]))
+    # While one is updated, variables may still hold what was left of another.
+    most = sorted(each.left for _, each in found)[-2:]
+    updates = []
+    for name, each in found:
+        others = most[0] if len(most) == 2 and each.left == most[1] else most[-1]
+        left = min(each.left, others) if len(most) == 2 else 0
+        updates.append(Update(name, each.cost_ns, each.state_bytes, each.workspace + left))
+    return updates
 
 
-def _measured(
-    optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor
-) -> tuple[int, tuple[int, ...], int]:
+class _Found(NamedTuple):
+    """Of one parameter: as Update; ``left``: bytes that stay until the next one is updated."""
+
+    cost_ns: int
+    state_bytes: tuple[int, ...]
+    workspace: int
+    left: int
+
+
+def _measured(optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor) -> _Found:
     shape, scale = list(like.shape), 1.0
     size = like.numel() * like.element_size()
     if size > _MOST_MEASURED_BYTES:
         rows = max(1, int(shape[0] * _MOST_MEASURED_BYTES / size))
         shape[0], scale = rows, shape[0] / rows
-    parameter = nn.Parameter(torch.zeros(shape, dtype=like.dtype))
     group = group_settings(optimizer)[number]
-    copy = alike(type(optimizer), settings_of(optimizer), [group], [[parameter]])
-    with torch.random.fork_rng(devices=[]):
-        parameter.grad = torch.zeros_like(parameter)
+
+    def trained(count: int) -> tuple[torch.optim.Optimizer, nn.Parameter, int]:
+        """An optimizer of so many of them, one of them, and the most bytes at one moment."""
+        some = [nn.Parameter(torch.zeros(shape, dtype=like.dtype)) for _ in range(count)]
+        copy = alike(type(optimizer), settings_of(optimizer), [group], [some])
+        for parameter in some:
+            parameter.grad = torch.zeros_like(parameter)
         copy.step()
-        state = [v for v in copy.state[parameter].values() if isinstance(v, torch.Tensor)]
         with _Held() as held:
             copy.step()
+        return copy, some[0], held.most
+
+    with torch.random.fork_rng(devices=[]):
+        copy, parameter, most = trained(1)
+        state = [v for v in copy.state[parameter].values() if isinstance(v, torch.Tensor)]
         times = []
         for _ in range(_REPEATS):
             begin = time.thread_time_ns()
             copy.step()
             times.append(time.thread_time_ns() - begin)
+        _, _, of_two = trained(2)
     sizes = tuple(_scaled(t.untyped_storage().nbytes(), scale) for t in state)
-    return int(min(times) * scale), sizes, _scaled(held.most, scale)
+    return _Found(
+        int(min(times) * scale), sizes, _scaled(most, scale), _scaled(of_two - most, scale)
+    )
 
 
 def _scaled(size: int, scale: float) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import psutil
 import torch
 from torch import nn
 
@@ -18,36 +17,21 @@ from pardnn.torch.programs import Placement, Program, Programs
 from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
 from pardnn.torch.worker import Setup
 
-# What gloo over loopback reaches on one core: bytes a second, ns for each message.
-_BANDWIDTH, _OVERHEAD_NS = 1_000_000_000, 100_000
-# Besides its tensors a worker needs room for what torch's kernels, gloo and Python allocate.
-RESERVE_BYTES = 16 << 20
 Memory = int | str | Sequence[int | str] | None
 
 
 @dataclass
 class Placed:
-    """Where everything is. ``names``: each name in the model -> the one its tensor goes by."""
+    """Where everything is.
+
+    ``names``: each name that the model's state has -> the one that its tensor goes by.
+    """
 
     programs: list[Program]
     device_of: dict[str, int]
     names: dict[str, str]
     trained: frozenset[str]
     is_random: bool
-
-
-def uniform_machine(limits: Sequence[int | None]) -> pardnn.Machine:
-    """Equal links as fast as gloo's over loopback; a device without limit may hold everything."""
-    everything = psutil.virtual_memory().total
-    return pardnn.Machine.uniform(
-        devices=len(limits),
-        memory=[everything if limit is None else limit for limit in limits],
-        kind="cpu",
-        bandwidth=_BANDWIDTH,
-        overhead=_OVERHEAD_NS,
-        granularity=64,
-        reserve=RESERVE_BYTES,
-    )
 
 
 def limits_of(devices: int, memory: Memory) -> list[int | None]:
@@ -81,7 +65,7 @@ def placement_of(step: StepGraph, plan: pardnn.Plan, numbers: Mapping[str, int])
     transfer_ns = {
         (Value(node_of[key], output), numbers[reader]): (begin, end)
         for key, output, reader, _, begin, end, _ in plan.transfers
-        if key in node_of and output is not None and output >= 0
+        if key in node_of and output is not None
     }
     return Placement(len(numbers), device_of, [starts[key] for key in keys], transfer_ns)
 
@@ -105,17 +89,13 @@ def place(
     of = plan.device_of
     count = len(numbers)
     programs = Programs(step, placement_of(step, plan, numbers))
-    written = [programs.program(number, metered) for number in range(count)]
+    written = [programs.program(number) for number in range(count)]
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
-    all_names = {
-        name: first[id(tensor)]
-        for name, tensor in (
-            *model.named_parameters(remove_duplicate=False),
-            *model.named_buffers(remove_duplicate=False),
-        )
-    }
+    kept = model.state_dict(keep_vars=True).items()
+    all_names = {name: first[id(tensor)] for name, tensor in kept if id(tensor) in first}
+    peaks = [plan.peaks[name] for name in numbers]
     is_random = any(op.is_random for op in step.ops)
     trained = frozenset(traced.trained)
     placed = Placed(written, device_of, all_names, trained, is_random)
@@ -134,7 +114,18 @@ def place(
         ]
         program, kind = written[number], type(optimizer)
         return Setup(
-            number, count, store, threads, limits[number], program, kind, settings, groups, held
+            number=number,
+            count=count,
+            store=store,
+            threads=threads,
+            limit=limits[number],
+            peak=peaks[number],
+            program=program,
+            optimizer=kind,
+            settings=settings,
+            groups=groups,
+            trained=held,
+            metered=metered,
         )
 
     return placed, setup_of

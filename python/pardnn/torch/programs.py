@@ -21,7 +21,6 @@ from pardnn.torch.calls import Constants, Layout, names_of
 from pardnn.torch.gradients import Gradient
 from pardnn.torch.nodes import Op, Value, tensor_of, value_of
 from pardnn.torch.step_graph import Item, StepGraph
-from pardnn.torch.tracing import Trace
 
 aten = torch.ops.aten
 
@@ -93,7 +92,7 @@ class _Writer:
         self._handles: dict[Value, str] = {}  # received, not yet waited for
         self._has_written = False
 
-    def write(self, is_metered: bool) -> Program:
+    def write(self) -> Program:
         shared, device = self._shared, self._device
         needed = shared.needed[device]
         batch = [number for number, node in enumerate(shared.batch) if node in needed]
@@ -112,7 +111,7 @@ class _Writer:
         if has_loss:
             variable = self._read(shared.loss)
             self._line(f"return {variable}", (variable,))
-        source = "\n".join(["def program(run, state, batch):", *self._with_ends(is_metered)])
+        source = "\n".join(["def program(run, state, batch):", *self._with_ends()])
         return Program(source + "\n", self._constants.items, tuple(batch), has_loss)
 
     def _item(self, item: Item, start_ns: int) -> None:
@@ -213,7 +212,7 @@ class _Writer:
             self._line(f"run.send({variable}, {crossing.reader}, {crossing.tag})", (variable,))
             heapq.heappush(self._leaving, (crossing.end_ns, crossing.tag))
 
-    def _with_ends(self, is_metered: bool) -> list[str]:
+    def _with_ends(self) -> list[str]:
         """The lines, with `del` behind the last use of each variable."""
         last: dict[str, int] = {}
         for number, line in enumerate(self._lines):
@@ -224,8 +223,6 @@ class _Writer:
             texts.append(f"  {line.text}")
             if line.text.startswith("return "):
                 break
-            if is_metered:
-                texts.append("  run.meter()")
             ended = dict.fromkeys(v for v in (*line.reads, *line.makes) if last[v] == number)
             if ended:
                 texts.append(f"  del {', '.join(ended)}")
@@ -261,9 +258,9 @@ class Programs:
         for crossing in self.crossings:
             self.crossings_of.setdefault(crossing.value, []).append(crossing)
 
-    def program(self, device: int, is_metered: bool = False) -> Program:
-        """The program of one device; ``is_metered`` reads the memory in use behind each line."""
-        return _Writer(self, device).write(is_metered)
+    def program(self, device: int) -> Program:
+        """The program of one device."""
+        return _Writer(self, device).write()
 
     def device_of(self, item: Item) -> int | None:
         """Where something is done; None: everywhere."""
@@ -293,7 +290,9 @@ class Programs:
 
     def _find_readers(self) -> dict[Value, set[int]]:
         readers: dict[Value, set[int]] = {}
-        reads = [(value, self.device_of(item)) for item in self.order for value in self.reads_of(item)]
+        reads = [
+            (value, self.device_of(item)) for item in self.order for value in self.reads_of(item)
+        ]
         for value, device in [*reads, (self.loss, self.loss_device)]:
             if device is not None and self.device_of(value.node) is not None:
                 readers.setdefault(value, set()).add(device)
@@ -309,7 +308,7 @@ class Programs:
         return needed
 
     def _find_crossings(self) -> list[Crossing]:
-        crossings = []
+        crossings: list[Crossing] = []
         for value in sorted(self._readers, key=lambda v: (v.node.name, v.number)):
             home = self.device_of(value.node)
             assert home is not None

@@ -11,7 +11,6 @@ import torch.distributed as dist
 from torch import nn
 
 from pardnn.torch.calls import Layout
-from pardnn.torch.meter import bytes_in_use
 
 
 class Arriving(NamedTuple):
@@ -38,7 +37,6 @@ class Run:
         self._told: dict[int, tuple[int, ...]] = {}
         self._known: dict[int, tuple[int, ...]] = {}
         self._sent: dict[int, list[tuple[Any, torch.Tensor]]] = {}
-        self.most_bytes = 0
 
     def values(self) -> dict[str, torch.Tensor]:
         """What a program reads: tensors without gradients, in the same memory."""
@@ -110,19 +108,13 @@ class Run:
         """A new value of a buffer."""
         self._state[name].copy_(value)
 
-    def meter(self) -> None:
-        """Notes the bytes in use now."""
-        self.most_bytes = max(self.most_bytes, bytes_in_use())
-
 
 def _elements_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements in the order in which they lie in memory, in the same memory if it has no gaps."""
+    """The elements as they lie in memory, in the same memory if it has no gaps."""
     return tensor.detach().permute(_memory_order(tensor.stride())).contiguous().flatten()
 
 
-def _tensor_of(
-    elements: torch.Tensor, shape: Sequence[int], stride: Sequence[int]
-) -> torch.Tensor:
+def _tensor_of(elements: torch.Tensor, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     """The tensor of such elements, in the same memory where it has no gaps."""
     order = _memory_order(stride)
     lying = elements.view([shape[n] for n in order])

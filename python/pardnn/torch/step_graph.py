@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
 import pardnn
+from pardnn.torch.costs import Cost
 from pardnn.torch.gradients import Gradient, gradients_of, roots_of
 from pardnn.torch.nodes import (
     Op,
@@ -18,6 +20,7 @@ from pardnn.torch.nodes import (
     is_sendable,
     ops_of,
     tensor_of,
+    unknown_output,
     value_of,
 )
 from pardnn.torch.optimizers import Update
@@ -27,15 +30,15 @@ from pardnn.torch.tracing import Trace
 _CALL_NS, _COPY_NS_A_BYTE = 1_000, 0.2
 
 
-Item = torch.fx.Node | Op | Gradient | str
+Item: TypeAlias = torch.fx.Node | Op | Gradient | str
 
 
 @dataclass
 class StepGraph:
     """A step's graph and the way back: keys of the ops, of the reads, of the variables.
 
-    ``ops``: of the trace. ``order``: all that workers do in one step: reads of parameters and buffers
-    by their nodes, ops, gradients handed over, buffers written to, by their names.
+    ``ops``: of the trace. ``order``: all that workers do in one step: reads of parameters and
+    buffers by their nodes, ops, gradients handed over, buffers written to, by their names.
     """
 
     graph: pardnn.Graph
@@ -102,13 +105,13 @@ class _Builder:
         self,
         trace: Trace,
         ops: list[Op],
-        cost_ns: Mapping[torch.fx.Node, int],
+        costs: Mapping[torch.fx.Node, Cost],
         accumulates: bool,
     ) -> None:
         self.graph = pardnn.Graph(about={"framework": "torch"})
         self._trace = trace
         self._ops = ops
-        self._cost_ns = cost_ns
+        self._costs = costs
         self._accumulates = accumulates
         root = roots_of(ops)
         self._gradients = gradients_of(trace, ops, root)
@@ -183,9 +186,12 @@ class _Builder:
         for op in self._ops:
             self.order.append(op)
             outputs = []
+            cost = self._costs[op.node]
             for number, tensor in enumerate(op.outputs):
                 if not isinstance(tensor, torch.Tensor):
                     outputs.append("0")
+                elif number == unknown_output(op.node):
+                    outputs.append(str(cost.unknown_bytes))
                 elif (alias := op.alias_of[number]) is None:
                     outputs.append(str(extent_bytes(tensor)))
                 else:
@@ -193,11 +199,12 @@ class _Builder:
             self.graph.op(
                 key_of(op.node),
                 str(op.node.target),
-                self._cost_ns[op.node],
+                cost.ns,
                 [self._input(value) for value in op.inputs],
                 outputs,
                 group=None if op.everywhere else self._groups.name(op.node),
                 every=op.everywhere,
+                workspace=0 if op.everywhere else cost.workspace,
                 phase=phase,
                 at=None if op.everywhere else next(self._order),
             )
@@ -296,18 +303,18 @@ class _Builder:
 
 def step_graph(
     trace: Trace,
-    cost_ns: Mapping[torch.fx.Node, int],
+    costs: Mapping[torch.fx.Node, Cost],
     updates: Sequence[Update],
     ops: list[Op] | None = None,
     accumulates: bool = False,
 ) -> StepGraph:
     """The planner's graph of a step: forward, backward, new buffers, updates.
 
-    ``cost_ns``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
+    ``costs``: of each op's node. ``updates``: one for each trained parameter. ``accumulates``:
     gradients are added up over several steps. Ops carry the program's order (`at`), in which all
     devices run them.
     """
     ops = ops_of(trace) if ops is None else ops
-    builder = _Builder(trace, ops, cost_ns, accumulates)
+    builder = _Builder(trace, ops, costs, accumulates)
     builder.build(updates)
     return StepGraph(builder.graph, ops, trace, builder.order)

@@ -58,6 +58,13 @@ class Trace:
         return [node for node in self.module.graph.nodes if node.op == "placeholder"]
 
     @property
+    def shapes(self) -> dict[str, torch.Size]:
+        """Of each parameter and buffer."""
+        names = [*self.parameters, *self.buffers]
+        nodes = zip(names, self.placeholders, strict=False)
+        return {name: node.meta["val"].shape for name, node in nodes}
+
+    @property
     def outputs(self) -> list[Any]:
         """The loss, the gradients and the new buffers."""
         (node,) = (node for node in self.module.graph.nodes if node.op == "output")

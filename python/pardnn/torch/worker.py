@@ -23,11 +23,14 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import bytes_in_use
+from pardnn.torch.meter import HighWater, keep_freed, keep_nothing
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
+from pardnn.torch.script.limits import keep_little
 from pardnn.torch.tensors import Packed
 
+# A limit of so many times the predicted peak leaves room for what the allocator keeps.
+_ROOMY = 2
 _TIMEOUT = timedelta(minutes=10)
 Groups = list[dict[str, Any]]
 # Names of parameters, and the norms of their gradients.
@@ -39,8 +42,8 @@ class Setup:
     """What a worker is told first.
 
     ``limit``: bytes it may have beyond what it has before its parameters; None: no limit.
-    ``store``: a file by which the workers find each other. ``trained``: names of the parameters of
-    each group of the optimizer that live here.
+    ``peak``: bytes that the plan has it hold at most. ``store``: a file by which the workers find
+    each other. ``trained``: names of the parameters of each group of the optimizer that live here.
     """
 
     number: int
@@ -48,11 +51,13 @@ class Setup:
     store: str
     threads: int
     limit: int | None
+    peak: int
     program: Program
     optimizer: type[torch.optim.Optimizer]
     settings: dict[str, Any]
     groups: list[dict[str, Any]]
     trained: list[list[str]]
+    metered: bool
 
 
 class Worker:
@@ -70,13 +75,18 @@ class Worker:
         self._tensors: dict[str, torch.Tensor] = {}
         self._run = Run(self._tensors)
         self._optimizer: torch.optim.Optimizer | None = None
-        self._before_bytes = 0
         if setup.count > 1:
             dist.barrier()  # connections are made before the limit holds
         self._warm_up()
-        self._before_bytes = bytes_in_use()
+        if setup.metered:
+            keep_nothing()
+        elif setup.limit is None or setup.limit > _ROOMY * setup.peak:
+            keep_freed()
+        else:
+            keep_little(setup.limit)
         if setup.limit is not None:
             _limit_data(setup.limit)
+        self._high_water = HighWater()
 
     def _warm_up(self) -> None:
         """The first update imports half of torch, which is none of the model's memory."""
@@ -119,6 +129,8 @@ class Worker:
         state where they are here, and the norms of gradients that are to be clipped; these are
         updated once all norms are known.
         """
+        if self._setup.metered:
+            self._high_water.reset()
         reads = self._setup.program.reads_batch
         batch = {number: tensors.receive(self._connection) for number in reads}
         return self.run(batch, generator, groups, is_clipped)
@@ -184,8 +196,8 @@ class Worker:
         self._made_optimizer().state[self._tensors[name]] = state
 
     def most_bytes(self) -> int:
-        """The most bytes in use at one moment of metered steps, beyond those before parameters."""
-        return self._run.most_bytes - self._before_bytes
+        """The most bytes of its own in the last step, beyond those before parameters."""
+        return self._high_water.bytes()
 
     def obey(self) -> None:
         """Until the chief ends it or is gone."""

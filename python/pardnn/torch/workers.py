@@ -57,11 +57,14 @@ class Workers:
 
     def _start_one(self, number: int) -> None:
         with self._log(number).open("wb") as log:
-            process, connection = children.start(
-                "pardnn.torch.worker", log, {"GLOO_SOCKET_IFNAME": "lo"}
-            )
+            process, connection = children.start("pardnn.torch.worker", log, children.WORKER)
         self._processes.append(process)
         self._connections.append(connection)
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes."""
+        return [process.pid for process in self._processes]
 
     def _log(self, number: int) -> Path:
         return Path(self._folder) / f"worker{number}.log"
@@ -77,7 +80,9 @@ class Workers:
             self._send(number, connection, (name, *arguments_of(number)))
         return self.answers(range(len(self._connections)))
 
-    def step(self, requests: Sequence[Sequence[Any]], batches: Sequence[Sequence[Any]]) -> list[Any]:
+    def step(
+        self, requests: Sequence[Sequence[Any]], batches: Sequence[Sequence[Any]]
+    ) -> list[Any]:
         """The answers of all workers to a step, each with its own part of the batch."""
         for number, connection in enumerate(self._connections):
             self._send(number, connection, ("step", *requests[number]))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch._inductor.fx_passes import memory_estimator
-from torch_models import CASES, at_order, batches
+from torch_models import CASES, MB, at_order, batches
 
 import pardnn
 from pardnn.errors import Refusal
@@ -165,4 +165,13 @@ def test_an_op_that_crashes_is_left_out_and_the_next_is_measured() -> None:
     wrong = measuring.Asked("torch.zeros(2) + torch.zeros(3)", [], [])
     right = measuring.Asked("t[0] + 1", [], [Layout.of(torch.empty(2, 3))])
     found = dict(measuring.measured({"crash": crash, "wrong": wrong, "right": right}))
-    assert found.keys() == {"right"} and found["right"] > 0
+    assert found.keys() == {"right"}
+    assert found["right"].ns > 0 and found["right"].bytes == [2 * 3 * 4]
+
+
+def test_what_an_op_needs_besides_its_output_is_measured() -> None:
+    """A sum of 4 MB of ones more: those are there while it runs."""
+    asked = measuring.Asked("(t[0] + 1).sum()", [], [Layout.of(torch.empty(1000, 1000))])
+    ((_, found),) = measuring.measured({"sum": asked})
+    assert found.bytes == [4]
+    assert found.workspace == pytest.approx(4 * MB, rel=0.1)

@@ -107,6 +107,41 @@ def test_state_goes_in_and_out() -> None:
         assert step.report().startswith("step ") and "d1: " in step.report()
 
 
+class Masked(nn.Module):
+    """A buffer that is not part of the state, and one that is; a weight of two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4, bias=False)
+        self.again = nn.Linear(4, 4, bias=False)
+        self.again.weight = self.first.weight
+        self.register_buffer("mask", torch.tensor([1.0, 0.0, 1.0, 0.0]), persistent=False)
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.again(self.first(x) * self.mask) * self.scale
+
+
+def test_the_state_is_what_the_modules_own_would_be() -> None:
+    model = Masked()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(2, 4), torch.randn(2, 4)
+    with api.compile(model, nn.functional.mse_loss, optimizer, (x, y)) as step:
+        state = step.state_dict()
+        assert list(state) == list(model.state_dict()) == ["scale", "first.weight", "again.weight"]
+        other = {"scale": torch.tensor(3.0), "mask": torch.ones(4)}
+        answers = [kept.load_state_dict(other, strict=False) for kept in (model, step)]
+        assert answers[0] == answers[1]
+        assert answers[1].missing_keys == ["first.weight", "again.weight"]
+        assert same(step.state_dict(), dict(model.state_dict()))
+        for kept in (model, step):
+            with pytest.raises(RuntimeError, match="mask"):
+                kept.load_state_dict({**state, "mask": torch.ones(4)})
+            with pytest.raises(RuntimeError, match=r"first\.weight"):
+                kept.load_state_dict({**state, "first.weight": torch.ones(5, 4)})
+        assert step.state_dict()["scale"] == 3.0  # nothing of a wrong state is taken
+
+
 def test_a_model_too_large_for_one_process_trains_over_three() -> None:
     """Weights, gradients, momenta of 3 layers: 3 * 3 * 4.2 MB, where each may hold 34 MB."""
 

@@ -99,6 +99,31 @@ def test_every_op_on_a_random_device_is_plain_training(case: Case) -> None:
     assert same(placed_state, state)
 
 
+class Gated(nn.Module):
+    """nn.GRU updates parts of a tensor in place, which have strides that no functional op keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.last = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.gru(x)[0][:, -1])
+
+
+def test_a_gru_is_plain_training_but_for_rounding() -> None:
+    case = Case(
+        Gated,
+        lambda: torch.randn(6, 7, 8),
+        lambda: torch.randint(0, 5, (6,)),
+        lambda parameters: torch.optim.SGD(parameters, lr=0.05),
+    )
+    losses, state = plain_training(case, 3)
+    placed, placed_state = placed_training(case, 3, anywhere(2))
+    assert placed[0] == losses[0]
+    for name, tensor in state.items():
+        torch.testing.assert_close(placed_state[name], tensor, rtol=1e-5, atol=1e-7)
+
+
 def test_a_loss_that_looks_into_the_model_sees_it_change() -> None:
     def run(is_placed: bool) -> list[float]:
         torch.manual_seed(1)
