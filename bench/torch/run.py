@@ -1,19 +1,23 @@
 """PyTorch: what a compiled step costs, how well peaks are predicted, how large a model is captured.
 
-usage: python bench/torch/run.py overhead|peaks|capture|towers [--json-out FILE]
+usage: python bench/torch/run.py overhead|peaks|capture|towers|script [--json-out FILE]
 
 overhead: one worker against plain PyTorch, interleaved, least of several runs.
 peaks: predicted against measured bytes of each worker, for several models over three workers.
 capture: a transformer of 1.5 billion parameters on the meta device; seconds and memory.
 towers: a model of two independent towers on two workers against one, interleaved.
+script: what each op of an unchanged script costs the rank that owns everything, and another one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +29,42 @@ from torch import nn
 import pardnn.torch
 
 ROUNDS, STEPS = 5, 5
+LAYERS = """
+import json, sys, time
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Count(TorchDispatchMode):
+    ops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops += 1
+        return func(*args, **(kwargs or {}))
+
+what, name, width = sys.argv[1], sys.argv[2], int(sys.argv[3])
+layers = [m for _ in range(30) for m in (nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width))]
+model = nn.Sequential(*layers)
+settings = {"momentum": 0.9} if name == "SGD" else {}
+optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01, **settings)
+x = torch.randn(64, width)
+
+def step():
+    begin = time.process_time()
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return time.process_time() - begin
+
+if what == "count":
+    step()
+    with Count() as count:
+        step()
+    print(json.dumps(count.ops))
+else:
+    print(json.dumps(min(step() for _ in range(60))))
+"""
 
 
 class Block(nn.Module):
@@ -219,8 +259,44 @@ def towers() -> list[dict[str, Any]]:
              "predicted": predicted}]  # fmt: skip
 
 
+def script() -> list[dict[str, Any]]:
+    rows = []
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        file, found = Path(folder, "layers.py"), Path(folder, "found.json")
+        file.write_text(LAYERS)
+
+        def run(*words: str) -> Any:
+            command = [sys.executable, *words]
+            done = subprocess.run(command, env=environment, capture_output=True, check=True)
+            return json.loads(done.stdout)
+
+        launcher = ["-m", "pardnn.launch", "--devices", "2", "--algorithm", "one-device"]
+        for name, width in [("SGD", 64), ("AdamW", 64), ("SGD", 512)]:
+            options = [str(file), "time", name, str(width)]
+            ops = run(str(file), "count", name, str(width))
+            plain = run(*options)
+            run(*launcher, "--json-out", str(found), *options)
+            step = json.loads(found.read_text())["functions"][0]
+            own, other = step["least_cpu_s"]
+            if step["variable_bytes"][1]:
+                own, other = other, own
+            rows.append(
+                {
+                    "optimizer": name,
+                    "width": width,
+                    "ops": ops,
+                    "plain_ms": plain * 1e3,
+                    "owner_adds_us": (own - plain) / ops * 1e6,
+                    "other_us": other / ops * 1e6,
+                }
+            )
+    return rows
+
+
 def main() -> int:
-    kinds = {"overhead": overhead, "peaks": peaks, "capture": capture, "towers": towers}
+    rows_of = [overhead, peaks, capture, towers, script]
+    kinds = {function.__name__: function for function in rows_of}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--json-out", type=Path)

@@ -202,21 +202,21 @@ def _largest(call: Call) -> int:
 
 # What a value of a type is: telling a tensor from anything else takes torch's own code a while.
 OTHER, TENSOR, SEQUENCE = 0, 1, 2
-_sorts: dict[type, int] = {torch.Tensor: TENSOR, list: SEQUENCE, tuple: SEQUENCE}
+sorts: dict[type, int] = {torch.Tensor: TENSOR, list: SEQUENCE, tuple: SEQUENCE}
 
 
 def sort_of(value: Any) -> int:
-    """Whether an argument is a tensor, a list of values, or something else."""
-    sort = _sorts.get(type(value))
-    if sort is None:
-        sort = _sorts[type(value)] = TENSOR if isinstance(value, torch.Tensor) else OTHER
+    """Whether a value is a tensor, a list of values or something else; ``sorts`` knows then."""
+    sort = sorts[type(value)] = TENSOR if isinstance(value, torch.Tensor) else OTHER
     return sort
 
 
 def collect(values: Any, found: list[torch.Tensor]) -> None:
     """Appends the tensors among the values, and those in lists."""
     for value in values:
-        sort = _sorts.get(type(value)) or sort_of(value)
+        sort = sorts.get(type(value))
+        if sort is None:
+            sort = sort_of(value)
         if sort == TENSOR:
             found.append(value)
         elif sort == SEQUENCE:

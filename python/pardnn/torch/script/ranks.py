@@ -17,7 +17,7 @@ from pardnn.torch.script.mode import Call, Placing
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
-# Memory is looked at after ops on at least so many elements.
+# Memory is looked at after ops that make at least so many elements.
 _SAMPLED = 1 << 14
 # A view of at least this part of a storage brings all of it.
 _PARTS = 4
@@ -44,7 +44,7 @@ class Kind:
     """What calls that are alike have in common.
 
     ``digest``: of the op and the shapes of its inputs. ``results``: what describes the results,
-    None where it is not known yet, or never. ``large``: memory is looked at after it.
+    None where it is not known yet, or never. ``large``: they are.
     """
 
     __slots__ = ("digest", "large", "results")
@@ -53,7 +53,7 @@ class Kind:
         shapes = tuple([tensor.shape for tensor in call.tensors])
         self.digest = hash((call.facts.number, shapes))
         self.results: Any = None
-        self.large = any([tensor.numel() >= _SAMPLED for tensor in call.tensors])
+        self.large = False
 
 
 class Copy:
@@ -228,7 +228,7 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if kind.large or isinstance(out, torch.Tensor) and out.numel() >= _SAMPLED:
+        if kind.large:
             self.memory.sample()
         return out
 
@@ -314,6 +314,7 @@ class RankMode(Placing):
         if kind.results is None:
             own = results.describe(call, out) if here else None
             kind.results = self.links.broadcast(own, call.where)
+            kind.large = results.most_elements(kind.results) >= _SAMPLED
         elif here and not results.fits(out, kind.results):
             raise Desync(
                 f"{call.facts.func} gave {results.describe(call, out)} for inputs that gave "

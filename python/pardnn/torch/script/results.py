@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from pardnn.errors import Refusal
 from pardnn.torch.script.hollow import Home, hollow
-from pardnn.torch.script.mode import SEQUENCE, TENSOR, Call, sort_of
+from pardnn.torch.script.mode import SEQUENCE, TENSOR, Call, sort_of, sorts
 
 _MASKS = (torch.bool, torch.uint8)
+# Values of these types change no shape.
+_ALIKE = frozenset({float, torch.Generator})
 
 
 def describe(call: Call, out: Any) -> Any:
@@ -40,6 +43,16 @@ def fits(out: Any, known: Any) -> bool:
     if kind in ("input", "value"):
         return True
     return len(out) == len(what) and all([fits(*pair) for pair in zip(out, what, strict=True)])
+
+
+def most_elements(known: Any) -> int:
+    """Elements of the largest of the described results that are new."""
+    kind, what = known
+    if kind == "tensor":
+        return math.prod(what[0])
+    if kind in ("input", "value"):
+        return 0
+    return max([most_elements(one) for one in what], default=0)
 
 
 def make(call: Call, known: Any, owner: int) -> Any:
@@ -92,15 +105,15 @@ def key_of(call: Call) -> Any:
 
 def _add_parts(values: Any, parts: list[Any]) -> None:
     for value in values:
-        sort = sort_of(value)
+        sort = sorts.get(type(value))
+        if sort is None:
+            sort = sort_of(value)
         if sort == TENSOR:
             parts += (value.shape, value.stride(), value.dtype)
         elif sort == SEQUENCE:
             parts.append(len(value))
             _add_parts(value, parts)
-        elif type(value) is float:
-            parts.append(float)
-        elif isinstance(value, torch.Generator):
-            parts.append(torch.Generator)
+        elif type(value) in _ALIKE:
+            parts.append(type(value))
         else:
             parts += (type(value), value)

@@ -40,7 +40,7 @@ _OP_BY_OP = 4
 _MOST_CALLS = 16
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Part:
     """A parameter with a gradient. ``counts``: tensors of its state that every rank has."""
 
@@ -64,7 +64,7 @@ def install(mode: RankMode) -> None:
             steps[self] = done + 1
             parts = None
             if done >= _OP_BY_OP and not args and not kwargs:
-                parts = _parts_of(self)
+                parts = parts_of(self)
             if parts is None:
                 return step(self, *args, **kwargs)
             return _step_own(mode, lambda: step(self), parts)
@@ -74,7 +74,7 @@ def install(mode: RankMode) -> None:
     optimizers.Optimizer.profile_hook_step = staticmethod(placed)
 
 
-def _parts_of(optimizer: Any) -> list[_Part] | None:
+def parts_of(optimizer: Any) -> list[_Part] | None:
     """What a step changes, None where it has to go op by op. All ranks find the same."""
     if type(optimizer) not in _BY_PARAMETER:
         return None
