@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+
+# Optimizers and checkpoints import this when they are first used: ten mebibytes, which would count
+# as the script's, and once in each process instead of before all of them start.
+import torch._dynamo
 from torch.utils._python_dispatch import TorchDispatchMode as _Mode
 from torch.utils._python_dispatch import _disable_current_modes
 

@@ -186,7 +186,7 @@ class RankMode(Placing):
             value = call.run(given) if here else None
             return self.links.broadcast(value, call.where)
         if call.written:
-            self.changed(call.written)
+            self.changed([home_of(tensor) for tensor in call.written])
         out = None
         if here:
             out = self._run(call, kind, given)
@@ -209,14 +209,14 @@ class RankMode(Placing):
             kind = self._kinds[key] = Kind(call)
         return kind
 
-    def changed(self, tensors: Iterable[torch.Tensor]) -> None:
-        """What ranks received of these tensors is old now."""
-        for tensor in tensors:
-            home = home_of(tensor)
+    def changed(self, homes: Iterable[Home | None]) -> None:
+        """What ranks received of what is at home there is old now."""
+        readers = self._tables.parameter_readers
+        for home in homes:
             if home is not None:
                 home.copies = None
-                if home.parameter is not None:
-                    home.uses = dict(self._tables.parameter_readers.get(home.parameter, ()))
+                if home.parameter is not None and home.parameter in readers:
+                    home.uses = dict(readers[home.parameter])
 
     def _run(self, call: Call, kind: Kind, given: dict[int, torch.Tensor]) -> Any:
         try:

@@ -42,14 +42,18 @@ _MOST_CALLS = 16
 
 @dataclass(slots=True)
 class _Part:
-    """A parameter with a gradient. ``counts``: tensors of its state that every rank has."""
+    """A parameter with a gradient.
+
+    ``home``, ``source``: of parameter and gradient. ``state``: the homes of its state. ``counts``:
+    tensors of its state that every rank has.
+    """
 
     parameter: torch.Tensor
     gradient: torch.Tensor
     home: Home
     source: Home
-    state: tuple[torch.Tensor, ...]
-    counts: tuple[torch.Tensor, ...]
+    state: list[Home]
+    counts: list[torch.Tensor]
 
 
 def install(mode: RankMode) -> None:
@@ -103,18 +107,19 @@ def _part_of(parameter: torch.Tensor, state: dict[str, Any] | None) -> _Part | N
     source = home_of(gradient)
     if source is None or home.parameter is None:
         return None
-    placed, counts = [], []
+    placed: list[Home] = []
+    counts: list[torch.Tensor] = []
     for name, value in state.items():
         if not isinstance(value, torch.Tensor):
             return None
         its = home_of(value)
         if its is not None and its.owner == home.owner:
-            placed.append(value)
+            placed.append(its)
         elif its is None and name == "step":
             counts.append(value)
         else:
             return None
-    return _Part(parameter, gradient, home, source, tuple(placed), tuple(counts))
+    return _Part(parameter, gradient, home, source, placed, counts)
 
 
 def _step_own(mode: RankMode, step: Callable[[], Any], parts: list[_Part]) -> Any:
@@ -143,7 +148,7 @@ def _step_own(mode: RankMode, step: Callable[[], Any], parts: list[_Part]) -> An
                 for count in part.counts:
                     count += 1
     for part in parts:
-        mode.changed((part.parameter, *part.state))
+        mode.changed((part.home, *part.state))
 
 
 @contextlib.contextmanager
