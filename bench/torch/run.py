@@ -1,6 +1,6 @@
 """PyTorch: what a compiled step costs, how well peaks are predicted, how large a model is captured.
 
-usage: python bench/torch/run.py overhead|peaks|capture|unrolled|towers|tied [--json-out FILE]
+usage: python bench/torch/run.py overhead|peaks|capture|unrolled|towers|tied|script [--json-out FILE]
 
 overhead: one worker against plain PyTorch, interleaved, least of several runs; CPU seconds of all
   processes beside it.
@@ -9,6 +9,7 @@ capture: a transformer of 1.5 billion parameters on the meta device; seconds and
 unrolled: capture and plan of an LSTM's cells in a loop; seconds.
 towers: a model of two independent towers on two workers against one, interleaved.
 tied: gradients of a weight of two names over two devices, and by torch's own pipelining.
+script: what each op of an unchanged script costs the rank that owns everything, and another one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import script_ops
 import tied_weights
 import torch
 from models import LARGE, SMALL, Case, Language, Unrolled, adam, entropy, words
@@ -186,7 +188,7 @@ def towers() -> list[dict[str, Any]]:
 def main() -> int:
     kinds = {
         "overhead": overhead, "peaks": peaks, "capture": capture, "unrolled": unrolled,
-        "towers": towers, "tied": tied_weights.compared,
+        "towers": towers, "tied": tied_weights.compared, "script": script_ops.measured,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=kinds)

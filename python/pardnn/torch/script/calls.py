@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import nn
 from torch.optim import optimizer as optimizers
 
 from pardnn.torch.script import compat
+from pardnn.torch.script.hollow import Home
 
 Key = tuple[Any, ...]
 _TORCH = str(Path(torch.__file__).parent)
@@ -64,10 +66,10 @@ class Calls:
         """Whether a module is called from within backward, as activation checkpointing does."""
         return bool(self._stack) and self._stack[-1].in_backward
 
-    def key(self, name: str, numbers: tuple[int | None, ...]) -> Key | None:
+    def key(self, name: str, homes: Sequence[Home | None]) -> Key | None:
         """The key of the op that is about to run, None where it has to follow its inputs.
 
-        ``numbers``: those of the parameters among its inputs.
+        ``homes``: of its inputs.
         """
         if self._stack:
             call = self._stack[-1]
@@ -76,7 +78,8 @@ class Calls:
             return call.path, name, nth
         if self.in_optimizer or not torch.is_grad_enabled():
             return None
-        return (*_line_of_script(), name, numbers)
+        numbers = [home.parameter for home in homes if home is not None]
+        return (*_line_of_script(), name, tuple(numbers))
 
     def _name(self, module: nn.Module) -> str:
         root = f"m{self._roots}"

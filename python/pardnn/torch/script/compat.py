@@ -5,8 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+
+# Optimizers and checkpoints import this when they are first used: ten mebibytes, which would count
+# as the script's, and once in each process instead of before all of them start.
+import torch._dynamo
+from torch.utils._python_dispatch import TorchDispatchMode as _Mode
 from torch.utils._python_dispatch import _disable_current_modes
+
+
+class TorchDispatchMode(_Mode):
+    """A mode that torch calls itself, not through wrappers that keep torch.compile out: the runs
+    have none.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
 
 without_modes = _disable_current_modes
 """A context in which no dispatch mode sees what is done."""
@@ -21,6 +36,11 @@ FileWriter = torch._C.PyTorchFileWriter
 """What ``torch.save`` writes its archive with."""
 
 _CPU = torch.device("cpu")
+
+
+def kernel_of(func: Any) -> Any:
+    """Calls an op without the checks that torch makes in Python before."""
+    return func._op
 
 
 def storage_at(address: int, nbytes: int) -> torch.UntypedStorage:

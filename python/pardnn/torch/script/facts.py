@@ -32,14 +32,17 @@ _SIZED_BY_VALUES = frozenset({"nonzero", "_unique2", "unique_consecutive", "uniq
 class Facts:
     """One op (an overload of it).
 
-    ``written``: positions of arguments that it changes. ``gives_written``: it returns only these.
-    ``view``: it only makes a view. ``composite``: it is made of others. ``draws``: it takes random
-    numbers. ``gives_value``: it returns Python values, no tensors. ``by_list``: it does the same to
-    each tensor of lists. ``sized_by_values``: sizes of its results depend on values.
+    ``call``: calls it. ``written``: positions of arguments that it changes. ``gives_written``: it
+    returns only these. ``view``: it only makes a view. ``composite``: it is made of others.
+    ``draws``: it takes random numbers. ``gives_value``: it returns Python values, no tensors.
+    ``by_list``: it does the same to each tensor of lists. ``sized_by_values``: sizes of its results
+    depend on values.
     """
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
+        self.func = func
+        self.call = compat.kernel_of(func)
         self.name: str = func.__name__.partition(".")[0]
         self.number = zlib.crc32(func.name().encode())
         self.arguments = [argument.name for argument in schema.arguments]
@@ -83,12 +86,13 @@ class Facts:
         return found
 
 
-_known: dict[Any, Facts] = {}
+# By the identity of the op, which lives as long as its facts: its own hash is Python code.
+_known: dict[int, Facts] = {}
 
 
 def facts_of(func: Any) -> Facts:
     """The facts of an op."""
-    found = _known.get(func)
+    found = _known.get(id(func))
     if found is None:
-        found = _known[func] = Facts(func)
+        found = _known[id(func)] = Facts(func)
     return found

@@ -109,7 +109,7 @@ class Links:
         self._waiting: list[_Peer] = []
         self._peers = {other: _Peer(stream) for other, stream in streams.items()}
 
-    def note(self, what: int, shape: Any) -> None:
+    def note(self, what: int, shape: Any = None) -> None:
         """One more op: from now on messages say that it was done."""
         self.count += 1
         self.digest = hash((self.digest, what, shape))

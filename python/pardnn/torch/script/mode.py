@@ -19,7 +19,7 @@ import torch
 from pardnn.torch.script import compat
 from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.facts import Facts, facts_of
-from pardnn.torch.script.hollow import home_of
+from pardnn.torch.script.hollow import Home, home_of
 
 
 class Placing(compat.TorchDispatchMode):
@@ -49,7 +49,7 @@ class Placing(compat.TorchDispatchMode):
 
     def replicated(self, call: Call) -> Any:
         """Runs one op on tensors without a home, which every rank does."""
-        return call.func(*call.args, **call.kwargs)
+        return call.facts.call(*call.args, **call.kwargs)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -61,17 +61,17 @@ class Placing(compat.TorchDispatchMode):
             with self:
                 return func.decompose(*args, **kwargs)
         if facts.view:
-            return func(*args, **kwargs)
-        call = Call(func, facts, args, kwargs)
+            return facts.call(*args, **kwargs)
+        call = Call(facts, args, kwargs)
         if not any(call.homes):
             return self.replicated(call)
-        return self._placed(call)
-
-    def _placed(self, call: Call) -> Any:
-        if call.facts.by_list:
+        if facts.by_list:
             owners = {None if home is None else home.owner for home in call.homes}
             if len(owners) > 1 and call.length() > 1:
                 return _joined([self._again(part) for part in call.one_by_one()])
+        return self._placed(call)
+
+    def _placed(self, call: Call) -> Any:
         self.ops += 1
         call.where = self.choose(call)
         return self.compute(call)
@@ -91,10 +91,7 @@ class Placing(compat.TorchDispatchMode):
         if node is not None and not self.calls.recomputes():
             where = self._in_backward(call, node)
         else:
-            call.key = self.calls.key(
-                call.facts.name,
-                tuple(home.parameter for home in call.homes if home is not None),
-            )
+            call.key = self.calls.key(call.facts.name, call.homes)
             planned = None if call.key is None else self.planned(call.key)
             where = _largest(call) if planned is None else planned
         return self._noted(call, where)
@@ -121,7 +118,7 @@ class Placing(compat.TorchDispatchMode):
 
     def _noted(self, call: Call, where: int) -> int:
         """Remembers where backward of this op has to run."""
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors):
+        if torch.is_grad_enabled() and any([tensor.requires_grad for tensor in call.tensors]):
             # The node was made just before; several ops of one node go where the first went.
             self._of_node.setdefault(compat.next_sequence_number() - 1, (where, call.key))
         return where
@@ -136,18 +133,21 @@ class Placing(compat.TorchDispatchMode):
 class Call:
     """One call of an op: its tensors, their homes, which are written, and where it runs."""
 
-    __slots__ = ("args", "facts", "func", "homes", "key", "kwargs", "tensors", "where", "written")
+    __slots__ = ("args", "facts", "homes", "key", "kwargs", "tensors", "where", "written")
 
-    def __init__(self, func: Any, facts: Facts, args: Any, kwargs: dict[str, Any]) -> None:
-        self.func = func
+    def __init__(self, facts: Facts, args: Any, kwargs: dict[str, Any]) -> None:
         self.facts = facts
         self.args = args
         self.kwargs = kwargs
-        self.tensors: list[torch.Tensor] = []
-        _collect(args, self.tensors)
+        tensors: list[torch.Tensor] = []
+        collect(args, tensors)
         if kwargs:
-            _collect(kwargs.values(), self.tensors)
-        self.homes = [home_of(tensor) for tensor in self.tensors]
+            collect(kwargs.values(), tensors)
+        self.tensors = tensors
+        # home_of() of each, without a call.
+        self.homes: list[Home | None] = [
+            getattr(tensor.untyped_storage(), "home", None) for tensor in tensors
+        ]
         self.written = facts.written_tensors(args, kwargs) if facts.written else []
         self.where = -1
         self.key: Key | None = None
@@ -169,14 +169,14 @@ class Call:
         for n in range(count):
             args = tuple(at(a, n) for a in self.args)
             kwargs = {name: at(a, n) for name, a in self.kwargs.items()}
-            yield Call(self.func, self.facts, args, kwargs)
+            yield Call(self.facts, args, kwargs)
 
     def run(self, given: dict[int, torch.Tensor]) -> Any:
         """Runs the op with other tensors in the place of some, by ``id``."""
         if not given:
-            return self.func(*self.args, **self.kwargs)
+            return self.facts.call(*self.args, **self.kwargs)
         kwargs = {name: _replaced(value, given) for name, value in self.kwargs.items()}
-        return self.func(*_replaced(self.args, given), **kwargs)
+        return self.facts.call(*_replaced(self.args, given), **kwargs)
 
     def written_result(self) -> Any:
         """What an op that only writes returns: what it wrote."""
@@ -200,12 +200,27 @@ def _largest(call: Call) -> int:
     return where
 
 
-def _collect(values: Any, found: list[torch.Tensor]) -> None:
+# What a value of a type is: telling a tensor from anything else takes torch's own code a while.
+OTHER, TENSOR, SEQUENCE = 0, 1, 2
+sorts: dict[type, int] = {torch.Tensor: TENSOR, list: SEQUENCE, tuple: SEQUENCE}
+
+
+def sort_of(value: Any) -> int:
+    """Whether a value is a tensor, a list of values or something else; ``sorts`` knows then."""
+    sort = sorts[type(value)] = TENSOR if isinstance(value, torch.Tensor) else OTHER
+    return sort
+
+
+def collect(values: Any, found: list[torch.Tensor]) -> None:
+    """Appends the tensors among the values, and those in lists."""
     for value in values:
-        if isinstance(value, torch.Tensor):
+        sort = sorts.get(type(value))
+        if sort is None:
+            sort = sort_of(value)
+        if sort == TENSOR:
             found.append(value)
-        elif type(value) in (list, tuple):
-            _collect(value, found)
+        elif sort == SEQUENCE:
+            collect(value, found)
 
 
 def _holds_tensors(values: Sequence[Any]) -> bool:

@@ -27,7 +27,16 @@ import torch
 from pardnn import script as user_script
 from pardnn.errors import Refusal
 from pardnn.launch import RunOptions
-from pardnn.torch.script import files, leaving, limits, parameters, refusals, saving, steps
+from pardnn.torch.script import (
+    files,
+    leaving,
+    limits,
+    parameters,
+    refusals,
+    saving,
+    steps,
+    updates,
+)
 from pardnn.torch.script.calls import Calls
 from pardnn.torch.script.links import Links, LostRankError
 from pardnn.torch.script.ranks import RankMode, Tables
@@ -114,6 +123,8 @@ def install_all(
     """Everything of torch and Python that a script may use and that has to know of ranks."""
     leaving.install(mode.fetch)
     parameters.install(mode.adopt)
+    if start.random_placement is None:
+        updates.install(mode)
     saving.install(start.rank, mode.fetch, mode.gather, mode.agree, memory.mapped)
     written = files.Files(start.rank, mode.agree, mode.meet, start.seed, start.folder)
     written.install()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from pardnn.torch.script.mode import Call, Placing
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
-# Memory is looked at after ops on at least so many elements.
+# Memory is looked at after ops that make at least so many elements.
 _SAMPLED = 1 << 14
 # A view of at least this part of a storage brings all of it.
 _PARTS = 4
@@ -37,6 +38,22 @@ class Tables:
     readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
     at_once: Mapping[Key, Mapping[int, frozenset[int]]] = field(default_factory=dict)
     parameter_readers: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+
+
+class Kind:
+    """What calls that are alike have in common.
+
+    ``digest``: of the op and the shapes of its inputs. ``results``: what describes the results,
+    None where it is not known yet, or never. ``large``: they are.
+    """
+
+    __slots__ = ("digest", "large", "results")
+
+    def __init__(self, call: Call) -> None:
+        shapes = tuple([tensor.shape for tensor in call.tensors])
+        self.digest = hash((call.facts.number, shapes))
+        self.results: Any = None
+        self.large = False
 
 
 class Copy:
@@ -77,7 +94,7 @@ class RankMode(Placing):
         self.parameters = 0
         self.memory = memory
         self._tables = tables
-        self._results: dict[Any, Any] = {}
+        self._kinds: dict[Any, Kind] = {}
 
     def planned(self, key: Key) -> int | None:
         """The rank that the plan names for an op; None where it does not know it."""
@@ -159,33 +176,49 @@ class RankMode(Placing):
 
     def compute(self, call: Call) -> Any:
         """What the call answers: real where it runs, hollow elsewhere."""
-        refusals.check_transforms()
-        self.links.note(call.facts.number, tuple([tensor.shape for tensor in call.tensors]))
-        here = call.where == self.rank
+        if refusals.active:
+            refusals.check_transforms()
+        facts, here = call.facts, call.where == self.rank
+        kind = self._kind_of(call)
+        self.links.note(kind.digest)
         given = self._gather(call, here)
-        if call.facts.gives_value:
+        if facts.gives_value:
             value = call.run(given) if here else None
             return self.links.broadcast(value, call.where)
-        for tensor in call.written:
-            home = home_of(tensor)
-            if home is not None:
-                home.copies = None  # they are old now
-                if home.parameter is not None:
-                    home.uses = dict(self._tables.parameter_readers.get(home.parameter, ()))
+        if call.written:
+            self.changed([home_of(tensor) for tensor in call.written])
         out = None
         if here:
-            out = self._run(call, given)
-        elif call.facts.draws and call.facts.name not in draws.COUNTED_BY_VALUES:
+            out = self._run(call, kind, given)
+        elif facts.draws and facts.name not in draws.COUNTED_BY_VALUES:
             draws.repeat(call)
-        if call.facts.name in draws.COUNTED_BY_VALUES:
+        if facts.draws and facts.name in draws.COUNTED_BY_VALUES:
             draws.follow(self.links.broadcast(draws.state() if here else None, call.where))
         if call.written:
             self._bring_home(call, given, here)
-        if call.facts.gives_written:
-            return call.written_result()
-        return self._results_of(call, out, here)
+            if facts.gives_written:
+                return call.written_result()
+        return self._results_of(call, kind, out, here)
 
-    def _run(self, call: Call, given: dict[int, torch.Tensor]) -> Any:
+    def _kind_of(self, call: Call) -> Kind:
+        key = results.key_of(call)
+        if key is None:
+            return Kind(call)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = Kind(call)
+        return kind
+
+    def changed(self, homes: Iterable[Home | None]) -> None:
+        """What ranks received of what is at home there is old now."""
+        readers = self._tables.parameter_readers
+        for home in homes:
+            if home is not None:
+                home.copies = None
+                if home.parameter is not None and home.parameter in readers:
+                    home.uses = dict(readers[home.parameter])
+
+    def _run(self, call: Call, kind: Kind, given: dict[int, torch.Tensor]) -> Any:
         try:
             out = call.run(given)
         except (RuntimeError, MemoryError) as error:
@@ -195,7 +228,7 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if _is_large(out) or any([_is_large(tensor) for tensor in call.tensors]):
+        if kind.large:
             self.memory.sample()
         return out
 
@@ -203,11 +236,11 @@ class RankMode(Placing):
         """Brings every input to where the op runs; there, what to take instead of hollow ones."""
         where = call.where
         copies: list[tuple[torch.Tensor, Copy]] = []
-        for tensor, home in zip(call.tensors, call.homes, strict=True):
+        for number, home in enumerate(call.homes):
             if home is not None and home.owner != where:
-                copy = self._bring(tensor, home, where)
+                copy = self._bring(call.tensors[number], home, where)
                 if here:
-                    copies.append((tensor, copy))
+                    copies.append((call.tensors[number], copy))
         return {id(tensor): copy.of(tensor) for tensor, copy in copies}
 
     def _bring(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
@@ -232,9 +265,20 @@ class RankMode(Placing):
         if home.uses is not None and where in home.uses:
             home.uses[where] -= 1
             if home.uses[where] == 0:
-                for key in [k for k in copies if k == where or type(k) is tuple and k[0] == where]:
-                    del copies[key]
+                _drop(copies, where)
         return copy
+
+    @contextlib.contextmanager
+    def lent(self, tensor: torch.Tensor, where: int) -> Iterator[torch.Tensor | None]:
+        """The values of a tensor on a rank that has not got it, for as long; None on the others."""
+        home = home_of(tensor)
+        assert home is not None
+        copy = self._bring(tensor, home, where)
+        try:
+            yield copy.of(tensor) if self.rank == where else None
+        finally:
+            if home.copies is not None:
+                _drop(home.copies, where)
 
     def _bring_whole(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
         """Sends all of the storage that a tensor lies in; its other views find it there."""
@@ -261,49 +305,46 @@ class RankMode(Placing):
                     tensor.copy_(self.links.expect(tensor, call.where).wait())
                 home.copies = None
 
-    def _results_of(self, call: Call, out: Any, here: bool) -> Any:
+    def _results_of(self, call: Call, kind: Kind, out: Any, here: bool) -> Any:
         """The results, hollow on all ranks but one, which says of what shapes they are."""
         unseen = _READ_UNSEEN.get(call.facts.name)
         value = None
         if unseen is not None:
             value = self.links.broadcast(out[unseen] if here else None, call.where)
-        own = results.describe(call, out) if here else None
-        key = results.key_of(call)
-        known = None if key is None else self._results.get(key)
-        if known is None:
-            known = self.links.broadcast(own, call.where)
-            if key is not None:
-                self._results[key] = known
-        elif here and known != own:
+        if kind.results is None:
+            own = results.describe(call, out) if here else None
+            kind.results = self.links.broadcast(own, call.where)
+            kind.large = results.most_elements(kind.results) >= _SAMPLED
+        elif here and not results.fits(out, kind.results):
             raise Desync(
-                f"{call.func} gave {own} for inputs that gave {known} before; please report it"
+                f"{call.facts.func} gave {results.describe(call, out)} for inputs that gave "
+                f"{kind.results} before; please report it"
             )
-        result = out if here else results.make(call, known, call.where)
+        result = out if here else results.make(call, kind.results, call.where)
         if unseen is not None:
             result = tuple(value if n == unseen else one for n, one in enumerate(result))
         if here:
             results.settle_all(call, result, unseen)
-        self._announce(call, result, here)
+        if call.key is not None and call.key in self._tables.readers:
+            self._announce(call.key, call.where, result)
         return result
 
-    def _announce(self, call: Call, result: Any, here: bool) -> None:
+    def _announce(self, key: Key, owner: int, result: Any) -> None:
         """Sends results to the ranks that the plan has readers on."""
-        if call.key is None or call.key not in self._tables.readers:
-            return
-        readers = self._tables.readers[call.key]
-        at_once = self._tables.at_once.get(call.key, {})
-        results = [result] if isinstance(result, torch.Tensor) else result
-        for number, uses in readers.items():
-            tensor = results[number]
-            home = home_of(tensor)
-            if home is None or home.owner != call.where:
+        at_once = self._tables.at_once.get(key, {})
+        made = [result] if isinstance(result, torch.Tensor) else result
+        for number, uses in self._tables.readers[key].items():
+            home = home_of(made[number])
+            if home is None or home.owner != owner:
                 continue
             home.uses = dict(uses)
             home.copies = home.copies or {}
             for where in at_once.get(number, ()):
-                if where != call.where and where not in home.copies:
-                    self._bring_whole(tensor, home, where)
+                if where != owner and where not in home.copies:
+                    self._bring_whole(made[number], home, where)
 
 
-def _is_large(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() >= _SAMPLED
+def _drop(copies: dict[Any, Any], where: int) -> None:
+    """Forgets what a rank received."""
+    for key in [k for k in copies if k == where or (type(k) is tuple and k[0] == where)]:
+        del copies[key]

@@ -63,24 +63,25 @@ def _transform(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             return inner
 
         def run(*values: Any, **more: Any) -> Any:
-            _active.append(name)
+            active.append(name)
             try:
                 return inner(*values, **more)
             finally:
-                _active.pop()
+                active.pop()
 
         return run
 
     return transform
 
 
-_active: list[str] = []
+# The transforms that the script is in.
+active: list[str] = []
 
 
 def check_transforms() -> None:
     """Raises Refusal within a transform of torch.func."""
-    if _active:
-        raise Refusal(_FUNCTORCH.format(_active[-1]))
+    if active:
+        raise Refusal(_FUNCTORCH.format(active[-1]))
 
 
 class _Watching(compat.TorchDispatchMode):

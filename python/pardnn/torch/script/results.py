@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from pardnn.errors import Refusal
-from pardnn.torch.script.hollow import Home, hollow, home_of, settle
-from pardnn.torch.script.mode import Call
+from pardnn.torch.script.hollow import Home, hollow
+from pardnn.torch.script.mode import SEQUENCE, TENSOR, Call, sort_of, sorts
 
 _MASKS = (torch.bool, torch.uint8)
+# Values of these types change no shape.
+_ALIKE = frozenset({float, torch.Generator})
 
 
 def describe(call: Call, out: Any) -> Any:
@@ -32,6 +35,26 @@ def describe(call: Call, out: Any) -> Any:
     return ("tensor", like)
 
 
+def fits(out: Any, known: Any) -> bool:
+    """Whether results have the described shapes and strides."""
+    kind, what = known
+    if kind == "tensor":
+        return out.shape == what[0] and out.stride() == what[1]
+    if kind in ("input", "value"):
+        return True
+    return len(out) == len(what) and all([fits(*pair) for pair in zip(out, what, strict=True)])
+
+
+def most_elements(known: Any) -> int:
+    """Elements of the largest of the described results that are new."""
+    kind, what = known
+    if kind == "tensor":
+        return math.prod(what[0])
+    if kind in ("input", "value"):
+        return 0
+    return max([most_elements(one) for one in what], default=0)
+
+
 def make(call: Call, known: Any, owner: int) -> Any:
     """Hollow results of the described shapes that are at home with ``owner``."""
     kind, what = known
@@ -51,40 +74,46 @@ def settle_all(call: Call, out: Any, unseen: int | None = None) -> None:
         for number, one in enumerate(out):
             if number != unseen:
                 settle_all(call, one)
-    elif isinstance(out, torch.Tensor) and home_of(out) is None:
-        storage = out.untyped_storage()._cdata
-        for tensor in call.tensors:
-            if tensor is out:
-                return
-            if tensor.untyped_storage()._cdata == storage:
-                raise Refusal(f"{call.func} makes a view and does not say so; please report it")
-        settle(out, Home(call.where))
+    elif isinstance(out, torch.Tensor):
+        storage = out.untyped_storage()
+        if getattr(storage, "home", None) is None:
+            address = storage._cdata
+            if any([tensor.untyped_storage()._cdata == address for tensor in call.tensors]):
+                if any([tensor is out for tensor in call.tensors]):
+                    return
+                raise Refusal(
+                    f"{call.facts.func} makes a view and does not say so; please report it"
+                )
+            storage.home = Home(call.where)
 
 
 def key_of(call: Call) -> Any:
     """What decides the shapes of the results; None where values do."""
-    if call.facts.sized_by_values:
+    facts = call.facts
+    if facts.sized_by_values:
         return None
-    if call.facts.masks_size and any(t.dtype in _MASKS for t in call.tensors):
+    if facts.masks_size and any(t.dtype in _MASKS for t in call.tensors):
         return None
-    return call.func, _key(call.args), _key(call.kwargs.items())
-
-
-def _key(values: Any) -> tuple[Any, ...]:
-    parts: list[Any] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            parts.append((value.shape, value.stride(), value.dtype))
-        elif isinstance(value, (list, tuple)):
-            parts.append(tuple(value) if _all_numbers(value) else _key(value))
-        elif isinstance(value, torch.Generator):
-            parts.append(torch.Generator)
-        elif type(value) is float:
-            parts.append(float)
-        else:
-            parts.append((type(value), value))
+    parts: list[Any] = [facts]
+    _add_parts(call.args, parts)
+    if call.kwargs:
+        for name, value in call.kwargs.items():
+            parts.append(name)
+            _add_parts((value,), parts)
     return tuple(parts)
 
 
-def _all_numbers(values: Any) -> bool:
-    return all(type(value) in (int, float, bool) for value in values)
+def _add_parts(values: Any, parts: list[Any]) -> None:
+    for value in values:
+        sort = sorts.get(type(value))
+        if sort is None:
+            sort = sort_of(value)
+        if sort == TENSOR:
+            parts += (value.shape, value.stride(), value.dtype)
+        elif sort == SEQUENCE:
+            parts.append(len(value))
+            _add_parts(value, parts)
+        elif type(value) in _ALIKE:
+            parts.append(type(value))
+        else:
+            parts += (type(value), value)

@@ -215,7 +215,7 @@ class ScoutMode(Placing):
             return nodes[id(leaf)] if isinstance(leaf, torch.Tensor) else leaf
 
         args, kwargs = pytree.tree_map(as_node, (call.args, call.kwargs))
-        node = self._graph.call_function(call.func, tuple(args), kwargs)
+        node = self._graph.call_function(call.facts.func, tuple(args), kwargs)
         node.meta["val"] = out
         outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         inputs = tuple(Value(n, 0) for n in nodes.values())
@@ -239,8 +239,8 @@ def _computed(call: Call) -> Any:
     size = sum(t.untyped_storage().nbytes() for t in call.tensors)
     if size > _COMPUTED_BYTES:
         raise Refusal(
-            f"{call.func} gives a result whose size depends on values, of inputs of {size} bytes: "
-            "too large to try in advance"
+            f"{call.facts.func} gives a result whose size depends on values, of inputs of {size} "
+            "bytes: too large to try in advance"
         )
     return call.run(
         {

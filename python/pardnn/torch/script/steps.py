@@ -50,20 +50,28 @@ class Steps:
         self._links = links
         self._memory = memory
         self._last = time.perf_counter()
+        self._last_cpu = time.process_time()
         self._sent = 0
         self._seconds: list[float] = []
+        self._cpu: list[float] = []
         self._peaks: list[int] = []
         self._bytes: list[int] = []
 
     def records(self) -> dict[str, list[Any]]:
-        """Seconds, bytes at most in use, bytes sent of each step."""
-        return {"seconds": self._seconds, "peaks": self._peaks, "sent": self._bytes}
+        """Seconds, those of them on a core, bytes at most in use, bytes sent of each step."""
+        return {
+            "seconds": self._seconds,
+            "cpu": self._cpu,
+            "peaks": self._peaks,
+            "sent": self._bytes,
+        }
 
     def ended(self) -> None:
         """One more step is over."""
-        now = time.perf_counter()
+        now, cpu = time.perf_counter(), time.process_time()
         self._seconds.append(now - self._last)
+        self._cpu.append(cpu - self._last_cpu)
         self._peaks.append(self._memory.take_peak())
         self._bytes.append(self._links.bytes_sent - self._sent)
-        self._last = now
+        self._last, self._last_cpu = now, cpu
         self._sent = self._links.bytes_sent

@@ -68,6 +68,7 @@ def _entry(prepared: Prepared, records: Sequence[dict[str, Any]]) -> dict[str, A
         "shapes": [],
         "steps": len(steps[0]["seconds"]) if steps else 0,
         "measured_step_s": statistics.median(seconds) if seconds else None,
+        "least_cpu_s": [min(s["cpu"]) for s in steps],
         "measured_peak_bytes": [max(s["peaks"], default=0) for s in steps],
         "measured_bytes_sent": statistics.median(sent) if sent else None,
         "algorithm": plan.algorithm,
