@@ -1,6 +1,6 @@
 """PyTorch: what a compiled step costs, how well peaks are predicted, how large a model is captured.
 
-usage: python bench/torch/run.py overhead|peaks|capture|unrolled|towers|tied|script [--json-out FILE]
+usage: python bench/torch/run.py WHAT [--json-out FILE]
 
 overhead: one worker against plain PyTorch, interleaved, least of several runs; CPU seconds of all
   processes beside it.
