@@ -177,8 +177,8 @@ bench-overhead: python-tensorflow  ## one worker against an ordinary run: the st
 	$(TF_VENV)/bin/python bench/overhead/run.py step --json-out build/bench-step.json
 	$(TF_VENV)/bin/python bench/overhead/run.py start --json-out build/bench-start.json
 
-bench-torch: python-torch  ## PyTorch: overhead, peaks, capture, two towers, ops of a script
-	for what in overhead peaks capture towers script; do \
+bench-torch: python-torch  ## PyTorch: overhead, peaks, capture, two towers, tied weights, ops of a script
+	for what in overhead peaks capture unrolled towers tied script; do \
 	  $(TORCH_VENV)/bin/python bench/torch/run.py $$what --json-out build/bench-torch-$$what.json; \
 	done
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 from torch.utils import _pytree as pytree
@@ -16,8 +19,8 @@ from torch.utils import _pytree as pytree
 import pardnn
 from pardnn.errors import Refusal, UsageError
 from pardnn.quantities import show_bytes
-from pardnn.torch import optimizers
-from pardnn.torch.costs import costs_of
+from pardnn.torch import optimizers, ranks
+from pardnn.torch.costs import Cost, costs_of
 from pardnn.torch.deferring import Recipe, recipe_of
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import Memory, Placed, limits_of, place
@@ -68,10 +71,29 @@ def capture(
     with more than one, gradients are held all the time. Raises Refusal, naming the user's line, for
     what no graph can hold: sizes or branches that depend on values, sparse gradients.
     """
+    return _capture(model, loss_fn, optimizer, example_batch, measure, accumulate, _made_here)
+
+
+def _capture(
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    example_batch: tuple[Any, Any],
+    measure: bool,
+    accumulate: int,
+    shared: Callable[[Callable[[], Any]], Any],
+) -> Captured:
+    """``shared``: makes what has to be the same for all who capture this."""
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
-    updates = optimizers.updates_of(optimizer, model)
-    step = step_graph(traced, costs_of(ops, measure), updates, ops, accumulate > 1)
+
+    def measured() -> tuple[list[Cost], list[optimizers.Update]]:
+        found = costs_of(ops, measure)
+        return [found[op.node] for op in ops], optimizers.updates_of(optimizer, model)
+
+    costs, updates = shared(measured)
+    cost_of = {op.node: cost for op, cost in zip(ops, costs, strict=True)}
+    step = step_graph(traced, cost_of, updates, ops, accumulate > 1)
     return Captured(step.graph, step, updates)
 
 
@@ -89,7 +111,7 @@ class Step:
         captured: Captured,
         plan: pardnn.Plan,
         optimizer: torch.optim.Optimizer,
-        workers: Workers,
+        workers: Workers | ranks.Ranks,
         placed: Placed,
         options: _Options,
     ) -> None:
@@ -262,7 +284,7 @@ def compile(  # noqa: A001  as torch.compile
     optimizer: torch.optim.Optimizer,
     example_batch: tuple[Any, Any],
     *,
-    devices: int = 2,
+    devices: int | Literal["ranks"] = 2,
     memory: Memory = None,
     machine: pardnn.Machine | None = None,
     plan: pardnn.Plan | None = None,
@@ -271,7 +293,8 @@ def compile(  # noqa: A001  as torch.compile
     threads: int = 1,
     metered: bool = False,
 ) -> Step:
-    """A training step that runs over ``devices`` processes of this machine.
+    """A training step that runs over ``devices`` processes of this machine, or over the ranks of a
+    job of torchrun's where it is "ranks"; then every rank calls this and the step with the same.
 
     ``memory``: bytes, or a text like "700MiB", that each may hold, one or one per device; a process
     that would need more is refused it by the system. ``machine``: devices, memory and links instead
@@ -285,12 +308,14 @@ def compile(  # noqa: A001  as torch.compile
     """
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
-    captured = capture(model, loss_fn, optimizer, example_batch, accumulate=accumulate)
-    limits = limits_of(devices, memory) if machine is None else list(machine.memory)
-    if plan is None and machine is None:
-        plan = plan_for_workers(captured.graph, limits)
+    is_ranks = devices == "ranks"
+    count = ranks.join() if devices == "ranks" else devices
+    shared = ranks.of_first if is_ranks else _made_here
+    captured = _capture(model, loss_fn, optimizer, example_batch, True, accumulate, shared)
+    limits = limits_of(count, memory) if machine is None else list(machine.memory)
+    if plan is None:
+        plan = _planned(captured, machine, limits, shared)
     machine = machine or uniform_machine(limits)
-    plan = plan or plan_of(captured.graph, machine)
     if not plan.fits:
         raise Refusal(f"the step does not fit: {plan.why}")
     recipe = recipe_of(model)
@@ -303,7 +328,10 @@ def compile(  # noqa: A001  as torch.compile
     placed, setup_of = place(
         captured.step, plan, model, optimizer, numbers, limits, threads=threads, metered=metered
     )
-    workers = Workers.start(setup_of, len(numbers))
+    if is_ranks:
+        workers: Workers | ranks.Ranks = ranks.Ranks(setup_of(dist.get_rank(), ""))
+    else:
+        workers = Workers.start(setup_of, len(numbers))
     step = Step(captured, plan, optimizer, workers, placed, _Options(accumulate, clip_grad_norm))
     _end_with(step, workers)
     try:
@@ -312,6 +340,31 @@ def compile(  # noqa: A001  as torch.compile
         step.close()
         raise
     return step
+
+
+def _made_here(make: Callable[[], Any]) -> Any:
+    return make()
+
+
+def _planned(
+    captured: Captured,
+    machine: pardnn.Machine | None,
+    limits: Sequence[int | None],
+    shared: Callable[[Callable[[], Any]], Any],
+) -> pardnn.Plan:
+    """The plan of whoever makes it, by way of its file."""
+
+    def text() -> bytes:
+        graph = captured.graph
+        plan = plan_for_workers(graph, limits) if machine is None else plan_of(graph, machine)
+        with tempfile.TemporaryDirectory() as folder:
+            plan.write(f"{folder}/plan.json")
+            return Path(folder, "plan.json").read_bytes()
+
+    content = shared(text)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "plan.json").write_bytes(content)
+        return pardnn.Plan.read(f"{folder}/plan.json", captured.graph)
 
 
 def _fill(
@@ -332,7 +385,7 @@ def _fill(
     step.load_optimizer_state({name: state for name, state in held.items() if state})
 
 
-def _end_with(step: Step, workers: Workers) -> None:
+def _end_with(step: Step, workers: Workers | ranks.Ranks) -> None:
     """The workers end with the step, or with this process."""
     weakref.finalize(step, workers.end)
     atexit.register(workers.end)

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pardnn.errors import Refusal
 
 # A larger parameter is measured in part: updates are elementwise, or nearly so.
-_MOST_MEASURED_BYTES = 32 << 20
+_MOST_MEASURED_BYTES = 8 << 20
 _REPEATS = 3
 _OWN_ATTRIBUTES = ("state", "param_groups", "step")
 

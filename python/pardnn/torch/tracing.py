@@ -111,7 +111,7 @@ def trace(
         for name, parameter in model.named_parameters()
     }
     buffers = {name: fake(buffer) for name, buffer in model.named_buffers()}
-    leaves, spec = pytree.tree_flatten(example_batch)
+    leaves, spec = pytree.tree_flatten(tuple(example_batch))
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         raise Refusal("example_batch holds something that is not a tensor; expected tensors only")
     names = [*parameters, *buffers]

@@ -61,16 +61,11 @@ class Setup:
 
 
 class Worker:
-    """Answers the chief's requests."""
+    """Holds one device's part and does what it is asked, in a process group that exists."""
 
-    def __init__(self, connection: Connection, setup: Setup) -> None:
-        self._connection = connection
+    def __init__(self, setup: Setup) -> None:
         self._setup = setup
         torch.set_num_threads(setup.threads)
-        store = dist.FileStore(setup.store, setup.count)
-        dist.init_process_group(
-            "gloo", store=store, rank=setup.number, world_size=setup.count, timeout=_TIMEOUT
-        )
         self._program = setup.program.function()
         self._tensors: dict[str, torch.Tensor] = {}
         self._run = Run(self._tensors)
@@ -98,16 +93,13 @@ class Worker:
         with torch.random.fork_rng(devices=[]):
             optimizer.step()
 
-    def put(self, name: str, trained: bool) -> None:
-        """The chief sends one tensor: a parameter, or anything else that has a name."""
-        self._keep(name, tensors.receive(self._connection), trained)
-
     def make(self, recipe: Recipe, trained: dict[str, bool]) -> None:
         """Makes the tensors named in ``trained`` as the constructor would have."""
         for name, tensor in recipe.make(lambda name: name in trained):
-            self._keep(name, tensor.detach(), trained[name])
+            self.keep(name, tensor.detach(), trained[name])
 
-    def _keep(self, name: str, tensor: torch.Tensor, trained: bool) -> None:
+    def keep(self, name: str, tensor: torch.Tensor, trained: bool) -> None:
+        """Takes a tensor: a parameter, or anything else that has a name."""
         known = self._tensors.get(name)
         if known is None:
             self._tensors[name] = nn.Parameter(tensor) if trained else tensor
@@ -115,38 +107,30 @@ class Worker:
             with torch.no_grad():
                 known.copy_(tensor)
 
-    def get(self, name: str) -> None:
-        """Sends one tensor to the chief, behind the answer."""
-        tensors.send_object(self._connection, ("ok", None))
-        tensors.send(self._connection, self._tensors[name])
+    def tensor(self, name: str) -> torch.Tensor:
+        """One of the tensors that are here."""
+        return self._tensors[name].detach()
 
     def step(
-        self, generator: Packed | None, groups: Groups | None, is_clipped: bool
-    ) -> tuple[Packed | None, Packed | None, Norms | None]:
-        """Forward and backward, and an update with the settings of ``groups`` if there are any.
-
-        The tensors of the batch that the program reads follow. Answers the loss and the generator's
-        state where they are here, and the norms of gradients that are to be clipped; these are
-        updated once all norms are known.
-        """
-        if self._setup.metered:
-            self._high_water.reset()
-        reads = self._setup.program.reads_batch
-        batch = {number: tensors.receive(self._connection) for number in reads}
-        return self.run(batch, generator, groups, is_clipped)
-
-    def run(
         self,
-        batch: dict[int, torch.Tensor],
+        batch: Sequence[torch.Tensor],
         generator: Packed | None,
         groups: Groups | None,
         is_clipped: bool,
     ) -> tuple[Packed | None, Packed | None, Norms | None]:
-        """The same with the batch at hand."""
+        """Forward and backward, and an update with the settings of ``groups`` if there are any.
+
+        ``batch``: the tensors that the program reads. Answers the loss and the generator's state
+        where they are here, and the norms of gradients that are to be clipped; these are updated
+        once all norms are known.
+        """
+        if self._setup.metered:
+            self._high_water.reset()
         if generator is not None:
             torch.set_rng_state(generator.tensor())
+        reads = dict(zip(self._setup.program.reads_batch, batch, strict=True))
         with torch.enable_grad():
-            loss = self._program(self._run, self._run.values(), batch)
+            loss = self._program(self._run, self._run.values(), reads)
         answer = Packed.of(loss) if self._setup.program.has_loss else None
         state = None
         if generator is not None and answer is not None:
@@ -199,6 +183,19 @@ class Worker:
         """The most bytes of its own in the last step, beyond those before parameters."""
         return self._high_water.bytes()
 
+
+class _Obedient:
+    """A worker that its chief speaks with over a socket."""
+
+    def __init__(self, connection: Connection, setup: Setup) -> None:
+        self._connection = connection
+        store = dist.FileStore(setup.store, setup.count)
+        dist.init_process_group(
+            "gloo", store=store, rank=setup.number, world_size=setup.count, timeout=_TIMEOUT
+        )
+        self._worker = Worker(setup)
+        self._reads = len(setup.program.reads_batch)
+
     def obey(self) -> None:
         """Until the chief ends it or is gone."""
         while True:
@@ -209,13 +206,24 @@ class Worker:
             if name == "end":
                 return
             try:
-                answer = getattr(self, name)(*arguments)
+                answer = self._do(name, arguments)
             except Exception as error:  # noqa: BLE001  the chief decides what it means
                 traceback.print_exc()
                 tensors.send_object(self._connection, ("error", f"{type(error).__name__}: {error}"))
                 continue
-            if name != "get":
-                tensors.send_object(self._connection, ("ok", answer))
+            tensors.send_object(self._connection, ("ok", answer))
+            if name == "get":
+                tensors.send(self._connection, self._worker.tensor(*arguments))
+
+    def _do(self, name: str, arguments: list[Any]) -> Any:
+        if name == "get":
+            return None
+        if name == "put":
+            name, trained = arguments
+            return self._worker.keep(name, tensors.receive(self._connection), trained)
+        if name == "step":
+            arguments.insert(0, [tensors.receive(self._connection) for _ in range(self._reads)])
+        return getattr(self._worker, name)(*arguments)
 
 
 def _limit_data(room: int) -> None:
@@ -233,7 +241,7 @@ def main(arguments: Sequence[str]) -> int:
         setup = tensors.receive_object(connection)
     except EOFError:
         return 0
-    worker = Worker(connection, setup)
+    worker = _Obedient(connection, setup)
     tensors.send_object(connection, ("ok", os.getpid()))
     worker.obey()
     return 0
