@@ -17,6 +17,8 @@ TIMEOUT_S = 240.0
 # top: 3 % of the peak and one mebibyte.
 KEPT_BYTES = 4 * MIB
 BESIDE_BYTES = 1 * MIB
+# Memory is looked at after ops that make at least so much.
+SAMPLED_BYTES = 64 * 1024
 SIZED = {
     "recommender_embeddings": ["--rows", "100000", "--width", "64", "--steps", "5"],
     "checkpointing": ["--width", "512", "--batch", "256", "--steps", "5"],
@@ -51,7 +53,7 @@ def test_ranks_hold_what_was_predicted(name: str, tmp_path: pathlib.Path) -> Non
     pairs = zip(step["predicted_peak_bytes"], step["measured_peak_bytes"], strict=True)
     for predicted, measured in pairs:
         assert measured <= 1.03 * (predicted + KEPT_BYTES) + BESIDE_BYTES
-        assert predicted <= 1.08 * measured
+        assert predicted <= 1.08 * measured + SAMPLED_BYTES
 
 
 def test_a_model_of_twice_a_rank_trains_with_the_same_bits(tmp_path: pathlib.Path) -> None:

@@ -21,6 +21,9 @@ from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.facts import Facts, facts_of
 from pardnn.torch.script.hollow import Home, home_of
 
+# Of so many nodes of backward it is known where they run before a step is over.
+_MOST_NODES = 1 << 20
+
 
 class Placing(compat.TorchDispatchMode):
     """Decides for every op where it runs; subclasses say what that means.
@@ -36,6 +39,7 @@ class Placing(compat.TorchDispatchMode):
         self._chooser = chooser
         self._of_node: dict[int, tuple[int, Key | None]] = {}
         self._old = self._new = 0
+        self._most = _MOST_NODES
         self._node = -1
         self._counts: dict[str, int] = {}
 
@@ -121,6 +125,9 @@ class Placing(compat.TorchDispatchMode):
         if torch.is_grad_enabled() and any([tensor.requires_grad for tensor in call.tensors]):
             # The node was made just before; several ops of one node go where the first went.
             self._of_node.setdefault(compat.next_sequence_number() - 1, (where, call.key))
+            if len(self._of_node) > self._most:  # the script trains nothing, and forgot to say so
+                self.forget()
+                self._most = max(_MOST_NODES, 2 * len(self._of_node))
         return where
 
     def forget(self) -> None:
