@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,7 @@ from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers, ranks
 from pardnn.torch.costs import Cost, costs_of
 from pardnn.torch.deferring import Recipe, recipe_of
+from pardnn.torch.here import Here
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import Memory, Placed, limits_of, place
 from pardnn.torch.planning import RESERVE_BYTES, plan_for_workers, plan_of, uniform_machine
@@ -29,6 +30,8 @@ from pardnn.torch.step_graph import StepGraph, step_graph, variable_key
 from pardnn.torch.tensors import Packed
 from pardnn.torch.tracing import Trace, trace
 from pardnn.torch.workers import WorkerError, Workers
+
+AnyWorkers: TypeAlias = Workers | ranks.Ranks | Here
 
 
 @dataclass
@@ -111,7 +114,7 @@ class Step:
         captured: Captured,
         plan: pardnn.Plan,
         optimizer: torch.optim.Optimizer,
-        workers: Workers | ranks.Ranks,
+        workers: AnyWorkers,
         placed: Placed,
         options: _Options,
     ) -> None:
@@ -284,7 +287,7 @@ def compile(  # noqa: A001  as torch.compile
     optimizer: torch.optim.Optimizer,
     example_batch: tuple[Any, Any],
     *,
-    devices: int | Literal["ranks"] = 2,
+    devices: int | Literal["ranks"] | Sequence[str] = 2,
     memory: Memory = None,
     machine: pardnn.Machine | None = None,
     plan: pardnn.Plan | None = None,
@@ -294,7 +297,9 @@ def compile(  # noqa: A001  as torch.compile
     metered: bool = False,
 ) -> Step:
     """A training step that runs over ``devices`` processes of this machine, or over the ranks of a
-    job of torchrun's where it is "ranks"; then every rank calls this and the step with the same.
+    job of torchrun's where it is "ranks"; then every rank calls this and the step with the same. A
+    list of devices, such as ["cpu", "cpu"], has all of them in this process; then ``memory`` is
+    planned for and not enforced.
 
     ``memory``: bytes, or a text like "700MiB", that each may hold, one or one per device; a process
     that would need more is refused it by the system. ``machine``: devices, memory and links instead
@@ -309,7 +314,16 @@ def compile(  # noqa: A001  as torch.compile
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
     is_ranks = devices == "ranks"
-    count = ranks.join() if devices == "ranks" else devices
+    on = None
+    if devices == "ranks":
+        count = ranks.join()
+    elif isinstance(devices, int):
+        count = devices
+    else:
+        on = [torch.device(each) for each in devices]
+        if any(device.type != "cpu" for device in on):
+            raise UsageError(f"devices={list(devices)}: steps run on CPUs only yet")
+        count = len(on)
     shared = ranks.of_first if is_ranks else _made_here
     captured = _capture(model, loss_fn, optimizer, example_batch, True, accumulate, shared)
     limits = limits_of(count, memory) if machine is None else list(machine.memory)
@@ -325,11 +339,13 @@ def compile(  # noqa: A001  as torch.compile
             "pardnn.torch.deferred()"
         )
     numbers = {name: number for number, name in enumerate(machine.device_names)}
-    placed, setup_of = place(
-        captured.step, plan, model, optimizer, numbers, limits, threads=threads, metered=metered
-    )
-    if is_ranks:
-        workers: Workers | ranks.Ranks = ranks.Ranks(setup_of(dist.get_rank(), ""))
+    options: Any = {"threads": threads, "metered": metered, "on": on}
+    placed, setup_of = place(captured.step, plan, model, optimizer, numbers, limits, **options)
+    workers: AnyWorkers
+    if on is not None:
+        workers = Here(setup_of(0, ""), placed.homes)
+    elif is_ranks:
+        workers = ranks.Ranks(setup_of(dist.get_rank(), ""))
     else:
         workers = Workers.start(setup_of, len(numbers))
     step = Step(captured, plan, optimizer, workers, placed, _Options(accumulate, clip_grad_norm))
@@ -385,7 +401,7 @@ def _fill(
     step.load_optimizer_state({name: state for name, state in held.items() if state})
 
 
-def _end_with(step: Step, workers: Workers | ranks.Ranks) -> None:
+def _end_with(step: Step, workers: AnyWorkers) -> None:
     """The workers end with the step, or with this process."""
     weakref.finalize(step, workers.end)
     atexit.register(workers.end)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from pardnn.errors import Refusal
 from pardnn.torch.calls import OpName
@@ -116,7 +116,8 @@ class _Recorder(TorchDispatchMode):
             if not isinstance(leaf, torch.Tensor):
                 return leaf
             if id(leaf) not in self._number_of:
-                self.given[self._new(leaf)] = leaf.detach()
+                with _disable_current_modes():  # it is a real one
+                    self.given[self._new(leaf)] = leaf.detach()
             return _Ref(self._number_of[id(leaf)])
 
         arguments = pytree.tree_map(noted, (args, kwargs))

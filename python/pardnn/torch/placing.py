@@ -11,7 +11,7 @@ from torch import nn
 import pardnn
 from pardnn.errors import UsageError
 from pardnn.quantities import parse_bytes
-from pardnn.torch import optimizers
+from pardnn.torch import here, optimizers
 from pardnn.torch.nodes import Value
 from pardnn.torch.programs import Placement, Program, Programs
 from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
@@ -24,7 +24,8 @@ Memory = int | str | Sequence[int | str] | None
 class Placed:
     """Where everything is.
 
-    ``names``: each name that the model's state has -> the one that its tensor goes by.
+    ``names``: each name that the model's state has -> the one that its tensor goes by. ``homes``:
+    of each parameter and buffer, where all devices are in this process.
     """
 
     programs: list[Program]
@@ -32,6 +33,7 @@ class Placed:
     names: dict[str, str]
     trained: frozenset[str]
     is_random: bool
+    homes: dict[str, torch.device]
 
 
 def limits_of(devices: int, memory: Memory) -> list[int | None]:
@@ -80,25 +82,33 @@ def place(
     *,
     threads: int,
     metered: bool,
+    on: Sequence[torch.device] | None = None,
 ) -> tuple[Placed, Callable[[int, str], Setup]]:
     """Where everything goes, and what each worker is told: `setup_of(number, store)`.
 
     ``numbers``: of the machine's devices by name. ``limits``: bytes that workers are held to.
+    ``on``: the devices, where they are all in this process.
     """
     traced = step.trace
     of = plan.device_of
     count = len(numbers)
     programs = Programs(step, placement_of(step, plan, numbers))
-    written = [programs.program(number) for number in range(count)]
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
+    peaks = [plan.peaks[name] for name in numbers]
+    homes = {}
+    if on is None:
+        written = [programs.program(number) for number in range(count)]
+    else:
+        written = [here.program_of(programs, on)]
+        homes = {name: on[number] for name, number in device_of.items()}
+        count, limits, peaks, device_of = 1, [None], [0], dict.fromkeys(names, 0)
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
     kept = model.state_dict(keep_vars=True).items()
     all_names = {name: first[id(tensor)] for name, tensor in kept if id(tensor) in first}
-    peaks = [plan.peaks[name] for name in numbers]
     is_random = any(op.is_random for op in step.ops)
     trained = frozenset(traced.trained)
-    placed = Placed(written, device_of, all_names, trained, is_random)
+    placed = Placed(written, device_of, all_names, trained, is_random, homes)
     name_of = {id(p): n for n, p in model.named_parameters()}
     settings = optimizers.settings_of(optimizer)
     groups = optimizers.group_settings(optimizer)

@@ -72,7 +72,7 @@ class Placement:
     transfer_ns: Mapping[tuple[Value, int], tuple[int, int]]
 
 
-class _Line:
+class Line:
     """A statement with the variables that it reads and makes."""
 
     def __init__(self, text: str, reads: Sequence[str] = (), makes: Sequence[str] = ()) -> None:
@@ -85,7 +85,7 @@ class _Writer:
     def __init__(self, shared: Programs, device: int) -> None:
         self._shared = shared
         self._device = device
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
         self._constants = Constants()
         self._coming = sorted(c for c in shared.crossings if c.reader == device)[::-1]
         self._leaving: list[tuple[int, int]] = []  # ends and tags of what was sent, a heap
@@ -111,7 +111,7 @@ class _Writer:
         if has_loss:
             variable = self._read(shared.loss)
             self._line(f"return {variable}", (variable,))
-        source = "\n".join(["def program(run, state, batch):", *self._with_ends()])
+        source = "\n".join(["def program(run, state, batch):", *with_ends(self._lines)])
         return Program(source + "\n", self._constants.items, tuple(batch), has_loss)
 
     def _item(self, item: Item, start_ns: int) -> None:
@@ -141,7 +141,7 @@ class _Writer:
             self._line(f"run.write({item!r}, {variable})", (variable,))
 
     def _line(self, text: str, reads: Sequence[str] = (), makes: Sequence[str] = ()) -> None:
-        self._lines.append(_Line(text, reads, makes))
+        self._lines.append(Line(text, reads, makes))
 
     def _pass(self, now_ns: int) -> None:
         """Asks for what is on its way by now, and waits for what has arrived by now."""
@@ -186,17 +186,12 @@ class _Writer:
     def _call(self, op: Op) -> None:
         node = op.node
         reads = {value: self._read(value) for value in op.inputs}
-        call = self._text(node, lambda read: reads[value_of(read)])
+        call = call_text(self._constants, node, lambda read: reads[value_of(read)])
         makes = [_name(Value(node, number)) for number in range(len(op.outputs))]
         if isinstance(node.meta.get("val"), (tuple, list)):
             self._line(f"({', '.join(makes)},) = {call}", list(reads.values()), makes)
         else:
             self._line(f"{makes[0]} = {call}", list(reads.values()), makes)
-
-    def _text(self, node: torch.fx.Node, read: Callable[[torch.fx.Node], str]) -> str:
-        if node.target is aten.bernoulli.p:
-            return f"run.bernoulli({self._constants.arguments(node, read)})"
-        return self._constants.call(node, read)
 
     def _burn(self, op: Op) -> None:
         """Draws as many numbers as the op does where it runs, so that all generators agree."""
@@ -204,7 +199,7 @@ class _Writer:
         def made(read: torch.fx.Node) -> str:
             return f"run.made({self._constants.text(Layout.of(tensor_of(value_of(read))))})"
 
-        self._line(self._text(op.node, made))
+        self._line(call_text(self._constants, op.node, made))
 
     def _send(self, value: Value) -> None:
         for crossing in self._shared.crossings_of.get(value, ()):
@@ -212,21 +207,31 @@ class _Writer:
             self._line(f"run.send({variable}, {crossing.reader}, {crossing.tag})", (variable,))
             heapq.heappush(self._leaving, (crossing.end_ns, crossing.tag))
 
-    def _with_ends(self) -> list[str]:
-        """The lines, with `del` behind the last use of each variable."""
-        last: dict[str, int] = {}
-        for number, line in enumerate(self._lines):
-            for variable in (*line.reads, *line.makes):
-                last[variable] = number
-        texts = ["  pass"]
-        for number, line in enumerate(self._lines):
-            texts.append(f"  {line.text}")
-            if line.text.startswith("return "):
-                break
-            ended = dict.fromkeys(v for v in (*line.reads, *line.makes) if last[v] == number)
-            if ended:
-                texts.append(f"  del {', '.join(ended)}")
-        return texts
+
+def call_text(
+    constants: Constants, node: torch.fx.Node, read: Callable[[torch.fx.Node], str]
+) -> str:
+    """The call that a node is; ``read`` says what stands for a node that it reads."""
+    if node.target is aten.bernoulli.p:
+        return f"run.bernoulli({constants.arguments(node, read)})"
+    return constants.call(node, read)
+
+
+def with_ends(lines: Sequence[Line]) -> list[str]:
+    """The lines, with `del` behind the last use of each variable."""
+    last: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        for variable in (*line.reads, *line.makes):
+            last[variable] = number
+    texts = ["  pass"]
+    for number, line in enumerate(lines):
+        texts.append(f"  {line.text}")
+        if line.text.startswith("return "):
+            break
+        ended = dict.fromkeys(v for v in (*line.reads, *line.makes) if last[v] == number)
+        if ended:
+            texts.append(f"  del {', '.join(ended)}")
+    return texts
 
 
 def _name(value: Value) -> str:

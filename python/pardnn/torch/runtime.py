@@ -85,6 +85,11 @@ class Run:
         for tag in list(self._sent):
             self.sent(tag)
 
+    def copied(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+        """A copy on a device of this process, with the same strides."""
+        elements = _elements_of(tensor).to(device, non_blocking=True, copy=True)
+        return _tensor_of(elements, tensor.shape, tensor.stride())
+
     def bernoulli(self, like: torch.Tensor, p: float) -> torch.Tensor:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
         return torch.empty_like(like).bernoulli_(p)
@@ -124,7 +129,7 @@ def _tensor_of(elements: torch.Tensor, shape: Sequence[int], stride: Sequence[in
     # Expanded dimensions lie in memory once.
     once = [min(n, 1) if step == 0 else n for n, step in zip(shape, stride, strict=True)]
     tensor = tensor[tuple(slice(0, size) for size in once)]
-    base = torch.empty_strided(once, stride, dtype=elements.dtype)
+    base = torch.empty_strided(once, stride, dtype=elements.dtype, device=elements.device)
     return base.copy_(tensor).as_strided(shape, stride)
 
 
