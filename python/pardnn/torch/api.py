@@ -313,18 +313,11 @@ def compile(  # noqa: A001  as torch.compile
     """
     if accumulate < 1:
         raise UsageError(f"accumulate={accumulate}: expected at least 1")
-    is_ranks = devices == "ranks"
-    on = None
+    on = None if devices == "ranks" or isinstance(devices, int) else _own_devices(devices)
     if devices == "ranks":
-        count = ranks.join()
-    elif isinstance(devices, int):
-        count = devices
+        shared, count = ranks.of_first, ranks.join()
     else:
-        on = [torch.device(each) for each in devices]
-        if any(device.type != "cpu" for device in on):
-            raise UsageError(f"devices={list(devices)}: steps run on CPUs only yet")
-        count = len(on)
-    shared = ranks.of_first if is_ranks else _made_here
+        shared, count = _made_here, devices if isinstance(devices, int) else len(devices)
     captured = _capture(model, loss_fn, optimizer, example_batch, True, accumulate, shared)
     limits = limits_of(count, memory) if machine is None else list(machine.memory)
     if plan is None:
@@ -344,7 +337,7 @@ def compile(  # noqa: A001  as torch.compile
     workers: AnyWorkers
     if on is not None:
         workers = Here(setup_of(0, ""), placed.homes)
-    elif is_ranks:
+    elif devices == "ranks":
         workers = ranks.Ranks(setup_of(dist.get_rank(), ""))
     else:
         workers = Workers.start(setup_of, len(numbers))
@@ -356,6 +349,14 @@ def compile(  # noqa: A001  as torch.compile
         step.close()
         raise
     return step
+
+
+def _own_devices(names: Sequence[str]) -> list[torch.device]:
+    """Devices of this process. Raises UsageError for those on which no step runs."""
+    devices = [torch.device(name) for name in names]
+    if any(device.type != "cpu" for device in devices):
+        raise UsageError(f"devices={list(names)}: steps run on CPUs only yet")
+    return devices
 
 
 def _made_here(make: Callable[[], Any]) -> Any:

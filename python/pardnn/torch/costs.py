@@ -74,11 +74,6 @@ def costs_of(ops: Sequence[Op], measure: bool = True) -> dict[torch.fx.Node, Cos
     }
 
 
-def cost_of(ops: Sequence[Op], measure: bool = True) -> dict[torch.fx.Node, int]:
-    """Nanoseconds of each op."""
-    return {node: cost.ns for node, cost in costs_of(ops, measure).items()}
-
-
 def key_of(op: Op) -> str:
     """The same for ops that take equally long: target, sizes, strides, types, plain arguments."""
 

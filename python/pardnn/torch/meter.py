@@ -1,8 +1,10 @@
-"""How many bytes this process has from its C library, and what that keeps of those freed."""
+"""The memory of this process: what it has, what its allocator keeps, what the system allows."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,9 +31,12 @@ def _mallinfo() -> Callable[[], _MallInfo] | None:
 
 
 _info = _mallinfo()
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _PERTURB = -1, -3, -6  # of mallopt
+_libc = ctypes.CDLL(None)
+_is_glibc = hasattr(_libc, "mallopt")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _PERTURB, _ARENA_MAX = -1, -3, -6, -8  # of mallopt
 _MOST_TRIM, _MOST_MMAP = (1 << 31) - 1, 32 << 20
 _LEAST_TRIM, _LEAST_MMAP = 1 << 16, 1 << 16
+_LITTLE_TRIM, _MOST_LITTLE_MMAP = 1 << 20, 4 << 20
 
 
 def bytes_in_use() -> int:
@@ -52,23 +57,56 @@ def keep_nothing() -> None:
     memory is filled. Slow.
     """
     _set_thresholds(_LEAST_MMAP, _LEAST_TRIM, fill=1)
-    if _info is not None:
-        ctypes.CDLL(None).malloc_trim(0)
+    if _is_glibc:
+        _libc.malloc_trim(0)
+
+
+def keep_little(limit: int) -> None:
+    """Makes the allocator return freed memory to the system, which counts what it keeps.
+
+    Pieces of a 256th of the limit are mapped one by one; smaller ones leave few gaps.
+    """
+    if _is_glibc:
+        _libc.mallopt(_ARENA_MAX, 1)
+    mmap = min(max(limit // 256, _LEAST_MMAP), _MOST_LITTLE_MMAP)
+    _set_thresholds(mmap, _LITTLE_TRIM, fill=0)
 
 
 def _set_thresholds(mmap: int, trim: int, fill: int) -> None:
-    if _info is not None:  # glibc
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_MMAP_THRESHOLD, mmap)
-        libc.mallopt(_TRIM_THRESHOLD, trim)
-        libc.mallopt(_PERTURB, fill)
+    if _is_glibc:
+        _libc.mallopt(_MMAP_THRESHOLD, mmap)
+        _libc.mallopt(_TRIM_THRESHOLD, trim)
+        _libc.mallopt(_PERTURB, fill)
+
+
+def give_back() -> None:
+    """Returns to the system what the allocator keeps and nobody uses."""
+    gc.collect()
+    if _is_glibc:
+        _libc.malloc_trim(0)
+
+
+def allow(nbytes: int) -> None:
+    """From now on the system refuses this process more than so many bytes beyond what it has."""
+    set_allowed(data_bytes() + nbytes)
+
+
+def set_allowed(nbytes: int) -> None:
+    """From now on the system refuses this process more than so many bytes in all."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (nbytes, hard))
+
+
+def data_bytes() -> int:
+    """What the system counts of this process."""
+    return _status("VmData")["VmData"]
 
 
 class HighWater:
     """The most memory of its own that this process has had, within ops too, since `reset`."""
 
     def __init__(self) -> None:
-        self._base = _resident()["RssAnon"]
+        self._base = _status("Rss")["RssAnon"]
 
     def reset(self) -> None:
         """From now on."""
@@ -76,11 +114,12 @@ class HighWater:
 
     def bytes(self) -> int:
         """Beyond what was there when this was made; files that are mapped do not count."""
-        found = _resident()
+        found = _status("Rss", "VmHWM")
         return found["VmHWM"] - found["RssFile"] - found["RssShmem"] - self._base
 
 
-def _resident() -> dict[str, int]:
+def _status(*starts: str) -> dict[str, int]:
+    """Bytes of the lines of the process's status that start so."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    parts = (line.split() for line in lines if line.startswith(("Rss", "VmHWM")))
+    parts = (line.split() for line in lines if line.startswith(starts))
     return {name.rstrip(":"): int(size) * 1024 for name, size, _ in parts}

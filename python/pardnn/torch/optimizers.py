@@ -123,14 +123,12 @@ def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Updat
             if key not in known:
                 known[key] = _measured(optimizer, number, parameter)
             found.append((name_of[id(parameter)], known[key]))
-    # While one is updated, variables may still hold what was left of another.
-    most = sorted(each.left for _, each in found)[-2:]
-    updates = []
-    for name, each in found:
-        others = most[0] if len(most) == 2 and each.left == most[1] else most[-1]
-        left = min(each.left, others) if len(most) == 2 else 0
-        updates.append(Update(name, each.cost_ns, each.state_bytes, each.workspace + left))
-    return updates
+    # While one is updated, variables may still hold what was left of another as large.
+    _, second, *_ = *sorted((each.left for _, each in found), reverse=True), 0, 0
+    return [
+        Update(name, each.cost_ns, each.state_bytes, each.workspace + min(each.left, second))
+        for name, each in found
+    ]
 
 
 class _Found(NamedTuple):

@@ -46,10 +46,6 @@ class StepGraph:
     trace: Trace
     order: list[Item]
 
-    def device_of(self, devices: Mapping[str, str], node: torch.fx.Node) -> str | None:
-        """The device of an op or of a parameter's or buffer's placeholder; None: everywhere."""
-        return devices.get(key_of(node))
-
 
 def key_of(node: torch.fx.Node) -> str:
     """Of an op, of the read of a parameter or buffer."""
@@ -147,8 +143,9 @@ class _Builder:
         for name, node in self._state.items():
             self._variable(name, node)
         self._compute()
+        given = {item for item in self.order if isinstance(item, Gradient)}
         for gradient in self._gradients:
-            if gradient not in self.order:
+            if gradient not in given:
                 self._gradient(gradient)
         self._write_buffers()
         for update in updates:

@@ -8,7 +8,6 @@ and arguments; an answer is ("ok", value) or ("error", text).
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,10 +22,9 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import HighWater, keep_freed, keep_nothing
+from pardnn.torch.meter import HighWater, allow, keep_freed, keep_little, keep_nothing
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
-from pardnn.torch.script.limits import keep_little
 from pardnn.torch.tensors import Packed
 
 # A limit of so many times the predicted peak leaves room for what the allocator keeps.
@@ -80,7 +78,7 @@ class Worker:
         else:
             keep_little(setup.limit)
         if setup.limit is not None:
-            _limit_data(setup.limit)
+            allow(setup.limit)
         self._high_water = HighWater()
 
     def _warm_up(self) -> None:
@@ -224,14 +222,6 @@ class _Obedient:
         if name == "step":
             arguments.insert(0, [tensors.receive(self._connection) for _ in range(self._reads)])
         return getattr(self._worker, name)(*arguments)
-
-
-def _limit_data(room: int) -> None:
-    """From now on this process gets at most ``room`` bytes more."""
-    with open("/proc/self/status") as status:  # noqa: PTH123
-        (line,) = (line for line in status if line.startswith("VmData:"))
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (int(line.split()[1]) * 1024 + room, hard))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch_models import CASES, anywhere, batches, plain_training, same
+from torch_models import CASES, anywhere, batches, plain_training, same, to_place
 
 from pardnn.errors import UsageError
 from pardnn.torch import api, deferring
@@ -16,12 +16,7 @@ torch.set_num_threads(1)
 def test_every_op_on_a_random_device_changes_no_bit(name: str) -> None:
     case = CASES[name]
     losses, state = plain_training(case, 3)
-    torch.manual_seed(3)
-    model = case.model()
-    optimizer = case.optimizer(model.parameters())
-    generator = torch.get_rng_state()
-    example = next(batches(case, 1))
-    torch.set_rng_state(generator)
+    model, optimizer, example = to_place(case)
     plan = anywhere(5)(api.capture(model, case.loss, optimizer, example))
     assert plan.bytes_sent > 0
     three = ["cpu", "cpu", "cpu"]

@@ -131,16 +131,24 @@ def plain_training(case: Case, steps: int) -> tuple[list[str], dict[str, torch.T
     return losses, dict(model.state_dict())
 
 
-def placed_training(
-    case: Case, steps: int, place: Callable[[Any], pardnn.Plan], **options: Any
-) -> tuple[list[str], dict[str, torch.Tensor]]:
-    """The same over three processes, on the plan that ``place`` makes of the captured step."""
+def to_place(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, Any]:
+    """A case as `plain_training` begins with it, and a batch like its own, drawn without a trace in
+    the generator.
+    """
     torch.manual_seed(3)
     model = case.model()
     optimizer = case.optimizer(model.parameters())
     state = torch.get_rng_state()
-    example = next(iter(batches(case, 1)))
+    example = next(batches(case, 1))
     torch.set_rng_state(state)
+    return model, optimizer, example
+
+
+def placed_training(
+    case: Case, steps: int, place: Callable[[Any], pardnn.Plan], **options: Any
+) -> tuple[list[str], dict[str, torch.Tensor]]:
+    """The same over three processes, on the plan that ``place`` makes of the captured step."""
+    model, optimizer, example = to_place(case)
     plan = place(api.capture(model, case.loss, optimizer, example))
     losses = []
     with api.compile(model, case.loss, optimizer, example, devices=3, plan=plan, **options) as step:

@@ -6,19 +6,14 @@ from itertools import islice
 
 import torch
 import torch.distributed as dist
-from torch_models import CASES, batches, plain_training, same
+from torch_models import CASES, batches, plain_training, same, to_place
 
 from pardnn.torch import api
 
 torch.set_num_threads(1)
 case = CASES["tied"]
 losses, state = plain_training(case, 3)
-torch.manual_seed(3)
-model = case.model()
-optimizer = case.optimizer(model.parameters())
-generator = torch.get_rng_state()
-example = next(batches(case, 1))
-torch.set_rng_state(generator)
+model, optimizer, example = to_place(case)
 with api.compile(model, case.loss, optimizer, example, devices="ranks", memory="200MiB") as step:
     assert [step(x, y).item().hex() for x, y in islice(batches(case, 3), 3)] == losses
     assert same(step.state_dict(), state)

@@ -8,11 +8,10 @@ namespace {
 
 constexpr std::size_t kMemory = 64;  // tries after which a longer step is forgotten
 constexpr std::array<std::int64_t, 6> kRooms = {0, 0, 5, 20, 50, 100};  // per mille
-constexpr std::uint32_t kExchanges =
-    4;                                  // one in so many, where nothing was gained, begins with one
-constexpr std::size_t kMostHops = 16;   // ops of its device that an op passes in the line
-constexpr std::size_t kMostReach = 40;  // of the line, on either side of an op
-constexpr std::size_t kMostOps = 400;   // of a lump
+constexpr std::uint32_t kExchanges = 4;  // one try in so many begins with devices exchanged
+constexpr std::size_t kMostHops = 16;    // ops of its device that an op passes in the line
+constexpr std::size_t kMostReach = 40;   // of the line, on either side of an op
+constexpr std::size_t kMostOps = 400;    // of a lump
 constexpr std::array<std::size_t, 6> kLumps = {2, 3, 5, 8, 16, 32};  // units
 
 }  // namespace

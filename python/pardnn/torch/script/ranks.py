@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from pardnn.torch.meter import give_back
 from pardnn.torch.script import draws, limits, refusals, results
 from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.hollow import Home, hollow_like, home_of, image_of, settle, view_in
@@ -224,7 +225,7 @@ class RankMode(Placing):
         except (RuntimeError, MemoryError) as error:
             if not limits.is_refusal(error):
                 raise
-            limits.give_back()
+            give_back()
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)

@@ -322,8 +322,8 @@ def _finish(mode: ScoutMode, begin: float, result: int) -> NoReturn:
     if seen.end == 0:
         seen.end = len(seen.ops)
     with compat.without_modes():
-        found = costs.cost_of(mode.nodes)
-    seen.costs_ns = [found[op.node] for op in mode.nodes]
+        found = costs.costs_of(mode.nodes)
+    seen.costs_ns = [found[op.node].ns for op in mode.nodes]
     seen.seconds = time.perf_counter() - begin
     _write(result, seen)
     os._exit(0)
