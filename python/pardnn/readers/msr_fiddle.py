@@ -12,7 +12,6 @@ seconds, in some with values that are neither. ``size`` says it better, and is w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -183,8 +182,8 @@ def _notes(edges: _Edges, kinds: list[str], held: int) -> list[str]:
     if edges.in_ms or edges.in_seconds:
         unit = "milliseconds" if edges.in_ms >= edges.in_seconds else "seconds"
         notes.append(
-            f"the costs of {max(edges.in_ms, edges.in_seconds)} of {edges.with_bytes} edges are {unit} of "
-            "a link of 2 GiB/s; sizes are used instead"
+            f"the costs of {max(edges.in_ms, edges.in_seconds)} of {edges.with_bytes} edges are "
+            f"{unit} of a link of 2 GiB/s; sizes are used instead"
         )
     if edges.without_size:
         notes.append(f"{edges.without_size} edges have no size, so tensors of unknown size remain")

@@ -113,10 +113,11 @@ std::vector<Option> ReaderOptions::table() {
                   }};
   };
   return {
-      hand_on("--dim", "NAME=N", "of other programs' files: a dimension left open, batch=32"),
-      hand_on("--shape", "NAME=N,N,...", "the shape of an input, data=32,3,224,224"),
-      hand_on("--trips", "N", "how often loops run that do not say it"),
-      hand_on("--costs", "FILE", "measured times"),
+      hand_on("--dim", "NAME=N",
+              "a dimension that a file of another program leaves open: batch=32"),
+      hand_on("--shape", "NAME=N,N,...", "the shape of an input of such a file: data=32,3,224,224"),
+      hand_on("--trips", "N", "how often loops of such a file run that do not say it"),
+      hand_on("--costs", "FILE", "measured times for such a file"),
       hand_on("--member", "NAME", "which file of an archive"),
   };
 }
