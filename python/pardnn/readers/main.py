@@ -101,14 +101,25 @@ def _parser(word: str, example: str, description: str) -> _Parser:
         epilog=f"Formats: {', '.join(formats())}. Example: {example}",
         allow_abbrev=False,
     )
+    _add_options(parser)
+    parser.add_argument("file", metavar="FILE", help="of any of the formats below")
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dim", action="append", default=[], metavar="NAME=N", help="a dimension left open")
     add("--shape", action="append", default=[], metavar="NAME=N,N,...", help="of an input")
     add("--trips", metavar="N", help="of loops that do not say how often they run")
     add("--costs", metavar="FILE", help="measured times")
     add("--member", metavar="NAME", help="of an archive")
-    add("file", metavar="FILE", help="of any of the formats below")
-    return parser
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Options of readers, as the command line has them. Raises UsageError."""
+    parser = _Parser(prog="options", allow_abbrev=False)
+    _add_options(parser)
+    return _options(parser.parse_args(list(arguments)))
 
 
 def _options(found: argparse.Namespace) -> Options:
