@@ -11,6 +11,7 @@ from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.names import Keys
 from pardnn.readers.onnx import model as models
 from pardnn.readers.onnx import rules, values
+from pardnn.readers.onnx.guesses import guess
 from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.tensors import Tensor
 
@@ -25,8 +26,8 @@ def read_model(content: Content, options: Options) -> Reading:
     models.strip(model.graph)
     model = models.inlined(model, content)
     still_open = models.bind(model, options, content)
-    model = models.infer(model, _guess)
-    builder = _Builder(model, content, counts)
+    shapes = models.infer(model, guess)
+    builder = _Builder(model, shapes, content, counts)
     builder.add_all()
     return Reading(builder.graph, "onnx", builder.notes(still_open), counts)
 
@@ -60,24 +61,6 @@ def _inner_graphs(graph: Any) -> Any:
         yield from _inner_graphs(inner)
 
 
-def _guess(model: Any) -> bool:
-    """Adds shapes of outputs that are like an input; whether there were any."""
-    known = {info.name: info for info in (*model.graph.input, *model.graph.value_info)}
-    found = False
-    for node in model.graph.node:
-        number = rules.like(node.op_type)
-        if number is None or len(node.input) <= number or not node.output:
-            continue
-        source = known.get(node.input[number])
-        if source is not None and node.output[0] and node.output[0] not in known:
-            info = model.graph.value_info.add()
-            info.CopyFrom(source)
-            info.name = node.output[0]
-            known[info.name] = info
-            found = True
-    return found
-
-
 @dataclass
 class _Value:
     """A tensor by name: its reference in the graph, or the variable that it is the value of."""
@@ -98,7 +81,9 @@ class _Missing:
 class _Builder:
     """Adds a model's parts to a graph."""
 
-    def __init__(self, model: Any, content: Content, counts: dict[str, object]) -> None:
+    def __init__(
+        self, model: Any, shapes: Any, content: Content, counts: dict[str, object]
+    ) -> None:
         self.graph = started("onnx", "unknown", counts)
         self._model, self._content = model, content
         self._keys = Keys()
@@ -108,7 +93,7 @@ class _Builder:
         self._outputs = {each.name for each in model.graph.output}
         self._shapes = {
             info.name: values.of_info(info)
-            for info in (*model.graph.value_info, *model.graph.output, *model.graph.input)
+            for info in (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
         }
         self._nodes = list(model.graph.node)
         self._updated = self._buffers()

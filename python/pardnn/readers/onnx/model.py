@@ -13,11 +13,12 @@ from google.protobuf.message import DecodeError
 from pardnn.readers.content import Content
 from pardnn.readers.dimensions import evaluate
 from pardnn.readers.errors import ReadError, quoted
+from pardnn.readers.onnx.folding import fold
 from pardnn.readers.reading import Options
 
 # Values of small tensors are shapes that others depend on; no shape depends on those of large ones.
 _SMALL_BYTES = 4096
-_ROUNDS = 4
+_ROUNDS = 12
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
@@ -131,19 +132,51 @@ def strip(graph: Any) -> None:
 
 
 def infer(model: Any, guess: Any) -> Any:
-    """The model with the shapes that follow from those it has.
+    """A copy of the model with the shapes that follow from those it has.
 
-    ``guess`` is asked in between for what follows at ops that the library does not know; it adds
-    to the model and says whether it found something.
+    Ops of the copy whose values are known are constants in it. ``guess`` is asked for what follows
+    at ops that the library does not know; it adds to the model and says whether it found something.
     """
+    model = _in_order(model)
     for _ in range(_ROUNDS):
         try:
             model = onnx.shape_inference.infer_shapes(model, data_prop=True)
         except Exception:  # a model that is not valid keeps the shapes it has
             return model
-        if not guess(model):
+        has_guessed = guess(model)
+        if not fold(model) and not has_guessed:
             break
     return model
+
+
+def _in_order(model: Any) -> Any:
+    """The model, or a copy in which what makes a tensor stands before what reads it.
+
+    Files are meant to be so, and inference believes it; some are not.
+    """
+    nodes = list(model.graph.node)
+    maker = {name: place for place, node in enumerate(nodes) for name in node.output if name}
+    waits = [{maker[name] for name in node.input if name in maker} for node in nodes]
+    if all(not sources or max(sources) < place for place, sources in enumerate(waits)):
+        return model
+    readers: list[list[int]] = [[] for _ in nodes]
+    for place, sources in enumerate(waits):
+        for source in sources:
+            readers[source].append(place)
+    missing = [len(sources) for sources in waits]
+    order = [place for place, count in enumerate(missing) if count == 0]
+    for place in order:  # grows while it is walked
+        for reader in readers[place]:
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                order.append(reader)
+    if len(order) < len(nodes):
+        return model  # a cycle, which the graph will name
+    sorted_model = onnx.ModelProto()
+    sorted_model.CopyFrom(model)
+    del sorted_model.graph.node[:]
+    sorted_model.graph.node.extend(nodes[place] for place in order)
+    return sorted_model
 
 
 def _check_calls(model: Any, content: Content) -> None:

@@ -18,21 +18,7 @@ ELEMENTWISE = {
     *("Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tanh", "ThresholdedRelu"),
     *("Where", "Mish", "Celu", "Xor", "Mod", "ReluGrad", "GeluGrad", "FastGeluGrad"),
 }
-# The first output has the shape and type of the input of this number.
-_LIKE = {
-    **dict.fromkeys(("FastGelu", "BiasGelu", "Gelu", "QuickGelu", "FusedConv1x1", "ReluGrad"), 0),
-    **dict.fromkeys(("SoftmaxGrad", "SoftmaxGrad_13", "LogSoftmaxGrad", "GeluGrad"), 0),
-    **dict.fromkeys(("FastGeluGrad", "BiasFastGeluGrad_dX", "BiasGeluGrad_dX", "TanhGrad"), 0),
-    **dict.fromkeys(("SigmoidGrad", "DropoutGrad", "LayerNormalizationGrad", "BitmaskDropout"), 0),
-    **dict.fromkeys(("SkipLayerNormalization", "LayerNormalization", "SliceGrad"), 0),
-    **dict.fromkeys(("SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad"), 1),
-}
 IN_PLACE = {"InPlaceAccumulator", "InPlaceAccumulatorV2"}
-
-
-def like(op_type: str) -> int | None:
-    """Which input the first output is like, None where nothing is known."""
-    return _LIKE.get(op_type)
 
 
 def flops(node: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int | None:
