@@ -35,7 +35,11 @@ def read(path: str | Path, options: Options | None = None) -> Reading:
     the rules of graphs; OSError where the system refuses.
     """
     options = options or Options()
-    content = Content.of_file(Path(path), options.member)
+    return read_content(Content.of_file(Path(path), options.member), options)
+
+
+def read_content(content: Content, options: Options) -> Reading:
+    """The graph of a file that was opened; otherwise like ``read``."""
     refused.refuse(content)
     for reader in READERS:
         if reader.recognise(content):

@@ -9,33 +9,35 @@ _FIXED = {FIXED64: 8, FIXED32: 4}
 _MOST_FIELDS = 1_000_000
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Number, wire type, begin and end of each value; ends at what is no such field.
+def fields(
+    data: bytes, begin: int = 0, end: int | None = None
+) -> Iterator[tuple[int, int, int, int]]:
+    """Number, wire type, begin and end of each value of a part; ends at what is no such field.
 
-    The last one is (0, 0, end, end) where the whole of ``data`` is made of fields.
+    The last one is (0, 0, end, end) where the whole part is made of fields.
     """
-    at, size = 0, len(data)
+    at, size = begin, len(data) if end is None else end
     for _ in range(_MOST_FIELDS):
         if at == size:
             yield 0, 0, at, at
             return
-        key, begin = _varint(data, at)
+        key, first = _varint(data, at)
         number, wire = key >> 3, key & 7
-        if begin < 0 or number == 0:
+        if first < 0 or number == 0:
             return
         if wire == VARINT:
-            _, end = _varint(data, begin)
+            _, last = _varint(data, first)
         elif wire == BYTES:
-            length, begin = _varint(data, begin)
-            end = begin + length if begin >= 0 else -1
+            length, first = _varint(data, first)
+            last = first + length if first >= 0 else -1
         elif wire in _FIXED:
-            end = begin + _FIXED[wire]
+            last = first + _FIXED[wire]
         else:
             return
-        if end < 0 or end > size:
+        if last < 0 or last > size:
             return
-        yield number, wire, begin, end
-        at = end
+        yield number, wire, first, last
+        at = last
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

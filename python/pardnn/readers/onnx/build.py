@@ -23,11 +23,13 @@ def read_model(content: Content, options: Options) -> Reading:
     """The graph of the model that the content is."""
     model = models.parsed(content)
     counts = _counts(model)
+    new_values = models.with_training(model)
     models.strip(model.graph)
     model = models.inlined(model, content)
     still_open = models.bind(model, options, content)
     shapes = models.infer(model, guess)
     builder = _Builder(model, shapes, content, counts)
+    builder.new_values = new_values
     builder.add_all()
     return Reading(builder.graph, "onnx", builder.notes(still_open), counts)
 
@@ -95,6 +97,7 @@ class _Builder:
             info.name: values.of_info(info)
             for info in (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
         }
+        self.new_values: dict[str, str] = {}  # tensors by the variable whose next value they are
         self._nodes = list(model.graph.node)
         self._updated = self._buffers()
         self._only_updated = self._updated - self._read_elsewhere()
@@ -125,6 +128,8 @@ class _Builder:
         self._declare_outputs()
         for place, node in enumerate(self._nodes):
             self._add_node(node, self._keys.of(place))
+        for name, source in self.new_values.items():
+            self._add_update(name, source)
 
     def notes(self, still_open: list[str]) -> list[str]:
         """What was assumed and what is missing."""
@@ -187,7 +192,8 @@ class _Builder:
         found = values.of_initializer(tensor, place)
         elements, size = found.elements or 0, found.bytes_at(place)
         is_weight = values.is_float(tensor.data_type) and elements > 1
-        if is_weight or size is None or size > _SMALL_BYTES:
+        is_updated = tensor.name in self.new_values
+        if is_weight or is_updated or size is None or size > _SMALL_BYTES:
             self._add_variable(tensor.name, found)
         else:
             self._add_input(tensor.name, found, "Constant")
@@ -237,7 +243,7 @@ class _Builder:
     def _add_node(self, node: Any, key: str) -> None:
         place = self._place(f"op {key}")
         names = [name for name in node.input if name]
-        inner = self._captured(node)
+        inner, keeps_values = self._captured(node, key)
         read = [self._value(name, place) for name in dict.fromkeys((*names, *inner))]
         made = [self._values[name] for name in node.output if name]
         if self._is_constant(node):
@@ -245,7 +251,7 @@ class _Builder:
             return
         inputs = [value.reference for value in read]
         outputs = self._made(node, read, place)
-        group = None
+        group = key if keeps_values else None
         if node.op_type in rules.IN_PLACE and read and read[0].variable:
             group, reader = read[0].variable, inputs[0]
             inputs[0] = f"!{group}"
@@ -255,7 +261,8 @@ class _Builder:
                 outputs[1] = "=0"
         tensors = [value.tensor for value in made]
         sizes = [value.tensor.bytes_at(place) for value in (*read, *made)]
-        moved = sum(size for size in sizes if size is not None)
+        is_whole = None not in sizes and not any(True for _ in models.subgraphs([node]))
+        moved = sum(size for size in sizes if size is not None) if is_whole else None
         backward = bool(made) and made[0].backward
         self.graph.op(
             key,
@@ -264,11 +271,21 @@ class _Builder:
             inputs,
             outputs,
             group=group,
-            phase="u" if group else "b" if backward else "f",
+            phase="u" if node.op_type in rules.IN_PLACE else "b" if backward else "f",
             flops=rules.flops(node, [value.tensor for value in read], tensors),
-            moved=None if None in sizes else moved,
+            moved=moved,
             name=node.name or None,
         )
+
+    def _add_update(self, name: str, source: str) -> None:
+        """The op that gives a variable its value for the next step."""
+        place = self._place(f"the update of {quoted(name)}")
+        variable, new = self._value(name, place), self._value(source, place)
+        if not variable.variable:
+            raise ReadError(place, "a tensor that ops make", "a value that the model states")
+        key = variable.variable
+        inputs = [new.reference, f"!{key}", f"^{variable.reference}"]
+        self.graph.op(self._keys.new(f"{name}.update"), "Assign", 0, inputs, group=key, phase="u")
 
     def _value(self, name: str, place: str) -> _Value:
         found = self._values.get(name)
@@ -276,28 +293,32 @@ class _Builder:
             raise ReadError(place, f"the input {quoted(name)}, which nothing makes", "a tensor")
         return found
 
-    def _captured(self, node: Any) -> list[str]:
-        """Tensors of this graph that subgraphs read; values of their own become variables."""
+    def _captured(self, node: Any, key: str) -> tuple[list[str], bool]:
+        """Tensors of this graph that subgraphs read; whether values of their own are variables."""
         found: dict[str, None] = {}
+        keeps = False
         for inner in models.subgraphs([node]):
-            self._look_inside(inner, set(), found)
-        return [name for name in found if name in self._values]
+            keeps = self._look_inside(inner, key, set(), found) or keeps
+        return [name for name in found if name in self._values], keeps
 
-    def _look_inside(self, graph: Any, outer: set[str], found: dict[str, None]) -> None:
+    def _look_inside(self, graph: Any, key: str, outer: set[str], found: dict[str, None]) -> bool:
         own = {info.name for info in graph.input} | {each.name for each in graph.initializer}
         own |= {name for node in graph.node for name in node.output} | outer
+        keeps = False
         for tensor in graph.initializer:
             self._files.check(tensor)
             place = self._place(f"tensor {tensor.name}")
             size = values.of_initializer(tensor, place).bytes_at(place)
             if size is None or size > _SMALL_BYTES or values.is_float(tensor.data_type):
-                self.graph.var(self._keys.new(tensor.name), size)
+                self.graph.var(self._keys.new(tensor.name), size, group=key)
+                keeps = True
         for node in graph.node:
             self._missing.inside += 1
             found.update((name, None) for name in node.input if name not in own)
             for inner in models.subgraphs([node]):
-                self._look_inside(inner, own, found)
+                keeps = self._look_inside(inner, key, own, found) or keeps
         found.update((info.name, None) for info in graph.output if info.name not in own)
+        return keeps
 
     def _is_constant(self, node: Any) -> bool:
         """Whether an op makes the same value in each step, out of nothing or out of constants."""

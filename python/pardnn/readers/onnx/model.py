@@ -15,21 +15,54 @@ from pardnn.readers.dimensions import evaluate
 from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.onnx.folding import fold
 from pardnn.readers.reading import Options
+from pardnn.readers.wire import BYTES, fields
 
 # Values of small tensors are shapes that others depend on; no shape depends on those of large ones.
 _SMALL_BYTES = 4096
 _ROUNDS = 12
+_GRAPH_FIELD, _NODE_FIELD = 7, 1
+_LEAST_NODE_BYTES = 24  # a type, an input and an output with names of a few letters
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
 def parsed(content: Content) -> Any:
     """The model as its file has it. Raises ReadError."""
+    _check_size(content)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content.data)
     except DecodeError:
         raise ReadError(content.name, "a damaged model", "a whole one") from None
     return model
+
+
+def _check_size(content: Content) -> None:
+    """Refuses a file of ops that are next to nothing: each takes far more memory than its bytes."""
+    count = 0
+    most = len(content.data) // _LEAST_NODE_BYTES + 10_000
+    for number, wire, begin, end in fields(content.data):
+        if number != _GRAPH_FIELD or wire != BYTES:
+            continue
+        for inner, _, _, _ in fields(content.data, begin, end):
+            count += inner == _NODE_FIELD
+            if count > most:
+                expected = f"at most {most} in a file of this size"
+                raise ReadError(content.name, f"more than {most} ops", expected)
+
+
+def with_training(model: Any) -> dict[str, str]:
+    """Puts the algorithm of a model's training behind its graph.
+
+    Answers which tensor becomes the new value of which variable. Further algorithms, of other
+    stages of training, are not part of the same step.
+    """
+    if not model.training_info:
+        return {}
+    training = model.training_info[0]
+    model.graph.node.extend(training.algorithm.node)
+    model.graph.initializer.extend(training.algorithm.initializer)
+    model.graph.value_info.extend(training.algorithm.value_info)
+    return {each.key: each.value for each in training.update_binding}
 
 
 def inlined(model: Any, content: Content) -> Any:
