@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pardnn
-from pardnn.readers import dot, metis, msr_fiddle, onnx, pipedream, refused
+from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
@@ -19,7 +19,7 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 
 # The first that recognises a file reads it: what is told by its members comes before what is told
 # by the look of its text.
-READERS: tuple[Reader, ...] = (msr_fiddle, onnx, pipedream, dot, metis)
+READERS: tuple[Reader, ...] = (msr_fiddle, mxnet, onnx, pipedream, dot, metis)
 _RECURSION = 1000
 
 
