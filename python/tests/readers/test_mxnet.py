@@ -133,7 +133,7 @@ def test_shapes_of_the_file_and_unknown_ops(tmp_path: Path) -> None:
     weight = value("c_weight", attrs={"__shape__": "(2, 0)", "__dtype__": "2"})
     data = value("data", attrs={"__shape__": "(2, 8)", "__dtype__": "2"})
     reading = read_json(tmp_path, symbol(data, weight, op("Custom", "c", 0, 1)))
-    assert lines(reading)[0] == "op data Input 0 > 32 every=1"  # halves
+    assert "op data Input 0 > 32 every=1" in lines(reading)  # halves
     assert 'do not follow from their inputs: "1 Custom"' in reading.notes[1]
 
 
