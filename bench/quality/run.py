@@ -42,6 +42,13 @@ def words(text: str) -> list[str]:
     return text.split(",")
 
 
+def links(text: str) -> list[str]:
+    for link in words(text):
+        if link.count("+") != 1:
+            raise argparse.ArgumentTypeError(f"found {link!r}, expected such as 12GB/s+25us")
+    return words(text)
+
+
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_argument_group("what is planned")
@@ -54,7 +61,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     what.add_argument("--only-folders", action="store_true", help="no graph of corpus.toml")
     how = parser.add_argument_group("lists of what it is planned for, separated by commas")
     how.add_argument("--devices", type=words, default=["2", "4", "8", "16"], metavar="K,...")
-    how.add_argument("--links", type=words, default=["50GB/s+10us", "12GB/s+25us"],
+    how.add_argument("--links", type=links, default=["50GB/s+10us", "12GB/s+25us"],
                      metavar="BANDWIDTH+OVERHEAD,...")  # fmt: skip
     how.add_argument("--contention", type=words, default=["off", "on"], metavar="off,on")
     how.add_argument("--memory", type=words, default=[settings.UNLIMITED, "2.0", "1.3", "1.1"],
