@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "pardnn/base/ahead.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
@@ -71,12 +73,19 @@ class Fitter {
         {&near_end_first, Take::kPriority},
         {&near_end_first, Take::kLeastBytes},
     }};
-    for (const auto& [priority, take] : ways) {
-      if (orders_left_ == 0) break;
-      --orders_left_;
-      offer(list_order(problem_, times_, placement, *priority, take));
-      if (leanest.has_value() && is_far_behind(leanest->score)) break;
-    }
+    std::atomic<bool> enough = false;
+    const auto list = [&](std::size_t n) -> std::vector<OpId> {
+      if (enough) return {};
+      const auto& [priority, take] = ways[n];
+      return list_order(problem_, times_, placement, *priority, take);
+    };
+    done_ahead(std::min(ways.size(), orders_left_), list,
+               [&](std::size_t, std::vector<OpId> order) {
+                 if (enough) return;
+                 --orders_left_;
+                 offer(std::move(order));
+                 enough = leanest.has_value() && is_far_behind(leanest->score);
+               });
     if (!leanest.has_value()) return nullptr;
     starts_.push_back(std::move(*leanest));
     return &starts_.back();
@@ -235,11 +244,12 @@ void fit_into_memory(Best& best, const Times& times, const std::vector<Proposed>
   for (const Proposed& one : proposed) fitter.add("rows", one.proposal.placement);
   add_folds(best, times, fitter);
   const Table<OpId, std::int64_t> rank = bottom_levels(best.problem(), times);
-  for (const std::int64_t share : kShares) {
-    fitter.add(
-        "etf",
-        earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = share}).placement);
-  }
+  done_ahead(
+      kShares.size(),
+      [&](std::size_t n) {
+        return earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = kShares[n]});
+      },
+      [&](std::size_t, const Proposal& listed) { fitter.add("etf", listed.placement); });
   fitter.repair_all();
 }
 
