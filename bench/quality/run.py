@@ -67,6 +67,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     how.add_argument("--memory", type=words, default=[settings.UNLIMITED, "2.0", "1.3", "1.1"],
                      metavar="unlimited,X,...", help="X: times the even share")  # fmt: skip
     how.add_argument("--algorithms", type=words, default=["auto", "etf", "pardnn"], metavar="A,...")
+    how.add_argument("--sequence", choices=("free", "given", "fifo"), default="free")
+    how.add_argument("--guarantee", choices=("any-timing",))
     how.add_argument("--budget", metavar="TIME", help="of each plan")
     how.add_argument("--steps", metavar="N", help="of each search (200 without --budget)")
     run = parser.add_argument_group("the run and its answer")
@@ -157,6 +159,9 @@ def main() -> int:
         write_rows(BASELINE, measure_baseline(options))
         return 0
     search = ["--budget", options.budget] if options.budget else ["--steps", options.steps or "200"]
+    search += ["--sequence", options.sequence]
+    if options.guarantee is not None:
+        search += ["--guarantee", options.guarantee]
     graphs = chosen_graphs(options)
     devices = [int(count) for count in options.devices]
     wanted = [*settings.every(devices, options.links, options.contention, options.memory)]
