@@ -5,7 +5,7 @@ usage: python bench/quality/favourites.py [--folder DIR] [--devices K] [--memory
 The program of Hanen and Munier, relaxed: of every edge x = 0 means that its reader is its
 producer's favourite and the value need not cross; an op has at most one favourite and is that of
 at most one; the longest path shall be shortest. An edge whose x comes out below 0.1 is a favourite,
-as in Baechi. HiGHS solves it (build/venv-quality); the C++ row then lists with these favourites, with
+as in Baechi. HiGHS solves it (build/venv-quality); the C++ row lists with these favourites, with
 the greedy ones it chooses itself, and with none.
 """
 
