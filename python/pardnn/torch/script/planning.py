@@ -19,9 +19,9 @@ from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
 from pardnn.torch.script.limits import OWN_BYTES
-from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
+from pardnn.torch.script.tables import Tables
 
 _LOG = logging.getLogger(__name__)
 # Streams of this machine, between two processes that share its cores.
