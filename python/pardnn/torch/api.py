@@ -22,6 +22,7 @@ from pardnn.quantities import show_bytes
 from pardnn.torch import optimizers, ranks
 from pardnn.torch.costs import Cost, costs_of
 from pardnn.torch.deferring import Recipe, recipe_of
+from pardnn.torch.gradients import gradient_rows
 from pardnn.torch.here import Here
 from pardnn.torch.nodes import ops_of
 from pardnn.torch.placing import Memory, Placed, limits_of, place
@@ -72,7 +73,7 @@ def capture(
     the model may be on the meta device or built inside of `deferred()`. Without ``measure`` costs
     are estimated from arithmetic and bytes. ``accumulate``: calls whose gradients are added up;
     with more than one, gradients are held all the time. Raises Refusal, naming the user's line, for
-    what no graph can hold: sizes or branches that depend on values, sparse gradients.
+    what no graph can hold, such as sizes or branches that depend on values.
     """
     return _capture(model, loss_fn, optimizer, example_batch, measure, accumulate, _made_here)
 
@@ -89,10 +90,18 @@ def _capture(
     """``shared``: makes what has to be the same for all who capture this."""
     traced = trace(model, loss_fn, optimizer, example_batch)
     ops = ops_of(traced)
+    rows_of = gradient_rows(traced)
+    sparse = [name for name, rows in rows_of.items() if rows is not None]
+    if sparse and accumulate > 1:
+        raise Refusal(
+            f"{sparse[0]} has sparse gradients, which are not added up over calls; "
+            "use accumulate=1, or sparse=False"
+        )
 
     def measured() -> tuple[list[Cost], list[optimizers.Update]]:
         found = costs_of(ops, measure)
-        return [found[op.node] for op in ops], optimizers.updates_of(optimizer, model)
+        updates = optimizers.updates_of(optimizer, model, rows_of)
+        return [found[op.node] for op in ops], updates
 
     costs, updates = shared(measured)
     cost_of = {op.node: cost for op, cost in zip(ops, costs, strict=True)}

@@ -12,6 +12,7 @@ import pardnn
 from pardnn.errors import UsageError
 from pardnn.quantities import parse_bytes
 from pardnn.torch import here, optimizers
+from pardnn.torch.gradients import gradient_rows
 from pardnn.torch.nodes import Value
 from pardnn.torch.programs import Placement, Program, Programs
 from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
@@ -113,6 +114,12 @@ def place(
     settings = optimizers.settings_of(optimizer)
     groups = optimizers.group_settings(optimizer)
 
+    rows_of = gradient_rows(traced)
+    sparse = [
+        any(rows_of.get(name_of[id(p)]) is not None for p in group["params"])
+        for group in optimizer.param_groups
+    ]
+
     def setup_of(number: int, store: str) -> Setup:
         held = [
             [
@@ -135,6 +142,7 @@ def place(
             settings=settings,
             groups=groups,
             trained=held,
+            sparse=sparse,
             metered=metered,
         )
 

@@ -132,9 +132,8 @@ class _Writer:
             for number in range(len(item.outputs)):
                 self._send(Value(item.node, number))
         elif isinstance(item, Gradient):
-            variable = self._read(item.value)
-            text = f"run.gradient({item.parameter!r}, {variable}, {item.is_own})"
-            self._line(text, (variable,))
+            variables = [self._read(value) for value in item.reads]
+            self._line(gradient_text(item, variables), variables)
         else:
             self._begin_writing()
             variable = self._read(shared.new_buffers[item])
@@ -217,6 +216,12 @@ def call_text(
     return constants.call(node, read)
 
 
+def gradient_text(gradient: Gradient, variables: Sequence[str]) -> str:
+    """The call that hands a gradient over; ``variables``: of its values, then of its indices."""
+    read = ", ".join(variables)
+    return f"run.gradient({gradient.parameter!r}, {gradient.is_own}, {read})"
+
+
 def with_ends(lines: Sequence[Line]) -> list[str]:
     """The lines, with `del` behind the last use of each variable."""
     last: dict[str, int] = {}
@@ -280,7 +285,7 @@ class Programs:
         if isinstance(item, Op):
             return item.inputs
         if isinstance(item, Gradient):
-            return (item.value,)
+            return item.reads
         return (self.new_buffers[item],) if isinstance(item, str) else ()
 
     def is_read(self, value: Value) -> bool:

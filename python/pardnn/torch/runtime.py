@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import nn
 
 from pardnn.torch.calls import Layout
+from pardnn.torch.sparse import sparse_of
 
 
 class Arriving(NamedTuple):
@@ -98,11 +99,18 @@ class Run:
         """A tensor of any values, for an op that only draws random numbers."""
         return torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype)
 
-    def gradient(self, name: str, gradient: torch.Tensor, is_own: bool) -> None:
-        """Adds to the gradient of a parameter, in the parameter's own strides."""
+    def gradient(
+        self, name: str, is_own: bool, gradient: torch.Tensor, indices: torch.Tensor | None = None
+    ) -> None:
+        """Adds to the gradient of a parameter, in the parameter's own strides; with ``indices`` it
+        is sparse, and of this call alone.
+        """
         parameter = self._state[name]
         assert isinstance(parameter, nn.Parameter)
-        if parameter.grad is not None:
+        if indices is not None:
+            values = gradient if is_own else gradient.clone()
+            parameter.grad = sparse_of(indices, values, parameter.shape)
+        elif parameter.grad is not None:
             parameter.grad.add_(gradient)
         elif is_own and gradient.stride() == parameter.stride():
             parameter.grad = gradient

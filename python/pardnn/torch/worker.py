@@ -41,7 +41,8 @@ class Setup:
 
     ``limit``: bytes it may have beyond what it has before its parameters; None: no limit.
     ``peak``: bytes that the plan has it hold at most. ``store``: a file by which the workers find
-    each other. ``trained``: names of the parameters of each group of the optimizer that live here.
+    each other. ``trained``: names of the parameters of each group of the optimizer that live here;
+    ``sparse``: whether a group's gradients are.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Setup:
     settings: dict[str, Any]
     groups: list[dict[str, Any]]
     trained: list[list[str]]
+    sparse: list[bool]
     metered: bool
 
 
@@ -86,8 +88,9 @@ class Worker:
         tiny: Any = [[nn.Parameter(torch.zeros(1, 1))] for _ in self._setup.groups]
         setup = self._setup
         optimizer = optimizers.alike(setup.optimizer, setup.settings, setup.groups, tiny)
-        for (parameter,) in tiny:
-            parameter.grad = torch.zeros(1, 1)  # some take matrices alone
+        for (parameter,), is_sparse in zip(tiny, setup.sparse, strict=True):
+            # Of two dimensions, since some take matrices alone.
+            parameter.grad = optimizers.gradient_like(parameter, 1 if is_sparse else None)
         with torch.random.fork_rng(devices=[]):
             optimizer.step()
 

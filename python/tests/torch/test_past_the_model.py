@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -89,14 +90,47 @@ def of(
 
 @pytest.mark.parametrize(
     "case",
-    [of(Checkpointed), of(spectral), of(bare, torch.optim.Muon)],
-    ids=["checkpoint", "spectral norm", "matrices alone"],
+    [
+        of(Checkpointed),
+        of(spectral),
+        of(bare, torch.optim.Muon),
+        of(lambda: Tables(looked_up), torch.optim.SparseAdam),
+        of(lambda: Tables(looked_up), torch.optim.SGD),
+    ],
+    ids=["checkpoint", "spectral norm", "matrices alone", "sparse", "sparse, plainly"],
 )
 def test_every_op_on_a_random_device_is_plain_training(case: Case) -> None:
     losses, state = plain_training(case, 4)
     placed, placed_state = placed_training(case, 4, anywhere(2))
     assert placed == losses
     assert same(placed_state, state)
+
+
+class Tables(nn.Module):
+    """Words and tags by tables with sparse gradients; ``tags`` gives the vectors of some tags."""
+
+    def __init__(self, tags: Callable[[Any, torch.Tensor], torch.Tensor], **options: Any) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, 8, sparse=True, **options)
+        self.table = nn.Embedding(40, 8, sparse=True)
+        self.bag = nn.EmbeddingBag(40, 8, mode="sum", sparse=True)
+        self.tags = tags
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.words(x.abs().ceil().long()).mean(1)
+        return h * self.tags(self, x.floor().long().remainder(40))
+
+
+def looked_up(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.table(tags).sum(1)
+
+
+def bagged(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.bag(tags)
+
+
+def twice(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.table(tags).sum(1) + model.table(tags + 1).sum(1)
 
 
 class Gated(nn.Module):
@@ -157,8 +191,14 @@ def test_a_loss_that_looks_into_the_model_sees_it_change() -> None:
         (Listed, r"past_the_model.py.*line \d+.*reach it as an attribute of the model"),
         (Inverse, r"past_the_model.py:\d+: this cannot be captured"),
         (Noisy, "how many random numbers it draws depends on values"),
+        (lambda: Tables(bagged), r"past_the_model.py.*line \d+.*an nn.Embedding that is used once"),
+        (lambda: Tables(twice), r"past_the_model.py.*line \d+.*an nn.Embedding that is used once"),
+        (
+            lambda: Tables(looked_up, padding_idx=0),
+            r"past_the_model.py.*line \d+.*how often padding_idx is read",
+        ),
     ],
-    ids=["dropout", "reentrant", "list", "inverse", "rrelu"],
+    ids=["dropout", "reentrant", "list", "inverse", "rrelu", "bag", "twice", "padding"],
 )
 def test_what_would_train_otherwise_is_refused(model: Callable[[], nn.Module], reason: str) -> None:
     made = model()

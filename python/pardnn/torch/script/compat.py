@@ -51,24 +51,6 @@ def storage_at(address: int, nbytes: int) -> torch.UntypedStorage:
     return storage
 
 
-def sparse_of(
-    indices: torch.Tensor, values: torch.Tensor, shape: Any, coalesced: bool
-) -> torch.Tensor:
-    """A sparse tensor that consists of these two, without a look at their values."""
-    made: torch.Tensor = torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors(
-        indices.shape[0],
-        values.dim() - 1,
-        shape,
-        indices,
-        values,
-        is_coalesced=coalesced,
-        dtype=values.dtype,
-        layout=torch.sparse_coo,
-        device=values.device,
-    )
-    return made
-
-
 def is_composite(func: Any) -> bool:
     """Whether torch has no kernel of its own for the op and makes it of others."""
     found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from pardnn.torch.script import compat
-from pardnn.torch.script.sparse import parts_of
+from pardnn.torch.sparse import parts_of
 
 _SPAN_BYTES = 1 << 44
 _GRAIN_BYTES = 64

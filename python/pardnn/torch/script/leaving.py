@@ -11,7 +11,7 @@ from torch import nn
 from pardnn.errors import Refusal
 from pardnn.torch.script import compat
 from pardnn.torch.script.hollow import home_of
-from pardnn.torch.script.sparse import joined, parts_of
+from pardnn.torch.sparse import joined, parts_of
 
 _READERS = ("numpy", "tolist", "__array__", "__repr__")
 _PLACED = (torch.strided, torch.sparse_coo)

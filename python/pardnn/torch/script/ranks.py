@@ -15,6 +15,7 @@ from pardnn.torch.script.hollow import Home, hollow_like, home_of, image_of, set
 from pardnn.torch.script.links import Desync, Incoming, Links
 from pardnn.torch.script.mode import Call, Placing
 from pardnn.torch.script.tables import Tables
+from pardnn.torch.sparse import joined, parts_of
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
@@ -237,7 +238,7 @@ class RankMode(Placing):
         found: list[tuple[torch.Tensor, list[tuple[torch.Tensor, Copy | None]]]] = []
         for tensor in call.tensors:
             parts: list[tuple[torch.Tensor, Copy | None]] = []
-            for part in sparse.parts_of(tensor):
+            for part in parts_of(tensor):
                 home = home_of(part)
                 copy = None
                 if home is not None and home.owner != call.where:
@@ -248,7 +249,7 @@ class RankMode(Placing):
         if not here:
             return {}
         return {
-            id(tensor): sparse.joined(
+            id(tensor): joined(
                 tensor, [part if copy is None else copy.of(part) for part, copy in parts]
             )
             for tensor, parts in found
@@ -326,8 +327,8 @@ class RankMode(Placing):
             known = None
             if self.rank == call.where:
                 new = given.get(id(tensor), tensor)
-                if [sparse.place_of(part) for part in sparse.parts_of(new)] != places:
-                    new = sparse.joined(new, [part.clone() for part in sparse.parts_of(new)])
+                if [sparse.place_of(part) for part in parts_of(new)] != places:
+                    new = joined(new, [part.clone() for part in parts_of(new)])
                     known = results.describe(call, new)
             known = self.links.broadcast(known, call.where)
             if known is None:
@@ -384,7 +385,7 @@ class RankMode(Placing):
 def _places(call: Call) -> list[tuple[torch.Tensor, Any]]:
     """The sparse tensors that a call is about to write, and where their parts lie."""
     return [
-        (tensor, [sparse.place_of(part) for part in sparse.parts_of(tensor)])
+        (tensor, [sparse.place_of(part) for part in parts_of(tensor)])
         for tensor in call.written
         if tensor.layout != torch.strided
     ]

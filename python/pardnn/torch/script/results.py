@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from pardnn.errors import Refusal
-from pardnn.torch.script import compat, sparse
 from pardnn.torch.script.hollow import Home, hollow
 from pardnn.torch.script.mode import SEQUENCE, TENSOR, Call, sort_of, sorts
+from pardnn.torch.sparse import parts_of, sparse_of
 
 _MASKS = (torch.bool, torch.uint8)
 # Values of these types change no shape.
@@ -24,7 +24,7 @@ def describe(call: Call, out: Any) -> Any:
     if not isinstance(out, torch.Tensor):
         return ("value", out)
     if out.layout != torch.strided:
-        parts = [describe(call, part) for part in sparse.parts_of(out)]
+        parts = [describe(call, part) for part in parts_of(out)]
         return ("sparse", (parts, tuple(out.shape), out.is_coalesced()))
     for number, tensor in enumerate(call.tensors):
         if tensor is out:
@@ -67,7 +67,7 @@ def make(call: Call, known: Any, owner: int) -> Any:
     if kind == "sparse":
         parts, shape, coalesced = what
         indices, values = [make(call, part, owner) for part in parts]
-        return compat.sparse_of(indices, values, shape, coalesced)
+        return sparse_of(indices, values, shape, coalesced)
     return kind(make(call, part, owner) for part in what)
 
 
@@ -78,7 +78,7 @@ def settle_all(call: Call, out: Any, unseen: int | None = None) -> None:
             if number != unseen:
                 settle_all(call, one)
     elif isinstance(out, torch.Tensor) and out.layout != torch.strided:
-        for part in sparse.parts_of(out):
+        for part in parts_of(out):
             part.untyped_storage().home = Home(call.where)
     elif isinstance(out, torch.Tensor):
         storage = out.untyped_storage()

@@ -47,6 +47,7 @@ from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.hollow import Home, hollow_like, home_of, homes_of, settle
 from pardnn.torch.script.mode import Call, Placing
 from pardnn.torch.script.record import Life, Memory, OpSeen, Seen
+from pardnn.torch.sparse import joined, parts_of
 
 # What every rank has counts from this size on.
 _SHARED_BYTES = 64 * 1024
@@ -131,7 +132,7 @@ class ScoutMode(Placing):
                 if not isinstance(one, torch.Tensor):
                     continue
                 named = None if one.layout != torch.strided or first is None else first + number
-                for part in sparse.parts_of(one):
+                for part in parts_of(one):
                     home = home_of(part)
                     if home is not None and home.life is None:
                         makes.append((self._live(part), named))
@@ -223,9 +224,9 @@ class ScoutMode(Placing):
         with self._fake:
             parts = [
                 torch.empty_strided(part.shape, part.stride(), dtype=part.dtype)
-                for part in sparse.parts_of(tensor)
+                for part in parts_of(tensor)
             ]
-            return sparse.joined(tensor, parts)
+            return joined(tensor, parts)
 
     def _add_node(self, call: Call, fakes: dict[int, torch.Tensor], out: Any) -> None:
         """The op as a node of a graph, which is what costs are measured of."""

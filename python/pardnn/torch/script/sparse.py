@@ -1,4 +1,4 @@
-"""Sparse tensors, as embeddings with ``sparse=True`` have for gradients: two dense ones each.
+"""Sparse tensors over ranks.
 
 Indices and values have homes like any others; the sparse tensor that holds them is an object that
 every rank has, and is at home where its values are.
@@ -6,39 +6,17 @@ every rank has, and is at home where its values are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pardnn.errors import Refusal
-from pardnn.torch.script import compat
+from pardnn.torch.sparse import joined, parts_of
 
 if TYPE_CHECKING:
     from pardnn.torch.script.mode import Call
 
 # Their results hold as many values as all their inputs together.
 _ADDING = frozenset({"add", "add_", "sub", "sub_", "cat"})
-
-
-def parts_of(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The dense tensors that it consists of: indices and values, or itself. Raises Refusal."""
-    if tensor.layout == torch.strided:
-        return (tensor,)
-    if tensor.layout != torch.sparse_coo:
-        raise Refusal(
-            f"a tensor of layout {tensor.layout} cannot be on one of several ranks; use dense "
-            "tensors or torch.sparse_coo"
-        )
-    return tensor._indices(), tensor._values()
-
-
-def joined(like: torch.Tensor, parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The tensor that consists of these parts as ``like`` consists of its own."""
-    if like.layout == torch.strided:
-        return parts[0]
-    indices, values = parts
-    return compat.sparse_of(indices, values, like.shape, like.is_coalesced())
 
 
 def apart(call: Call, out: Any) -> Any:
