@@ -14,7 +14,15 @@ import torch
 from pardnn.torch.calls import Constants
 from pardnn.torch.gradients import Gradient
 from pardnn.torch.nodes import Op, Value, value_of
-from pardnn.torch.programs import Line, Program, Programs, call_text, gradient_text, with_ends
+from pardnn.torch.programs import (
+    Line,
+    Program,
+    Programs,
+    around_draw,
+    call_text,
+    gradient_text,
+    with_ends,
+)
 from pardnn.torch.step_graph import Item
 from pardnn.torch.worker import Setup, Worker
 
@@ -104,7 +112,11 @@ class _Writer:
         makes = [self._variable(Value(op.node, n), number) for n in range(len(op.outputs))]
         is_many = isinstance(op.node.meta.get("val"), (tuple, list))
         made = f"({', '.join(makes)},)" if is_many else makes[0]
+        again = self._shared.again
+        before, after = around_draw(op.node, again, again.values())
+        self._lines += before
         self._line(f"{made} = {call}", reads, makes)
+        self._lines += after
 
     def _copy(self, value: Value, home: int) -> None:
         for crossing in self._shared.crossings_of.get(value, ()):

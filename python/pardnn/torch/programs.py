@@ -11,7 +11,7 @@ copies live as long as the plan says.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -91,6 +91,8 @@ class _Writer:
         self._leaving: list[tuple[int, int]] = []  # ends and tags of what was sent, a heap
         self._handles: dict[Value, str] = {}  # received, not yet waited for
         self._has_written = False
+        again = shared.again.items()
+        self._drawn_again = {first for node, first in again if shared.runs(node, device)}
 
     def write(self) -> Program:
         shared, device = self._shared, self._device
@@ -186,14 +188,20 @@ class _Writer:
         node = op.node
         reads = {value: self._read(value) for value in op.inputs}
         call = call_text(self._constants, node, lambda read: reads[value_of(read)])
+        before, after = around_draw(node, self._shared.again, self._drawn_again)
+        self._lines += before
         makes = [_name(Value(node, number)) for number in range(len(op.outputs))]
         if isinstance(node.meta.get("val"), (tuple, list)):
             self._line(f"({', '.join(makes)},) = {call}", list(reads.values()), makes)
         else:
             self._line(f"{makes[0]} = {call}", list(reads.values()), makes)
+        self._lines += after
 
     def _burn(self, op: Op) -> None:
         """Draws as many numbers as the op does where it runs, so that all generators agree."""
+        if op.node in self._shared.again:
+            return
+        self._lines += around_draw(op.node, {}, self._drawn_again)[0]
 
         def made(read: torch.fx.Node) -> str:
             return f"run.made({self._constants.text(Layout.of(tensor_of(value_of(read))))})"
@@ -222,6 +230,25 @@ def gradient_text(gradient: Gradient, variables: Sequence[str]) -> str:
     return f"run.gradient({gradient.parameter!r}, {gradient.is_own}, {read})"
 
 
+def around_draw(
+    node: torch.fx.Node,
+    again: Mapping[torch.fx.Node, torch.fx.Node],
+    drawn_again: Collection[torch.fx.Node],
+) -> tuple[list[Line], list[Line]]:
+    """What stands before and behind an op that may draw random numbers.
+
+    ``again``: of each op that draws those of another once more, that one. ``drawn_again``: the ops
+    whose numbers this program draws once more.
+    """
+    first = again.get(node)
+    if first is not None:
+        line = Line(f"run.draw_again({_state(first)})", (_state(first),))
+        return [line], [Line("run.draw_on()")]
+    if node in drawn_again:
+        return [Line(f"{_state(node)} = run.generator()", (), (_state(node),))], []
+    return [], []
+
+
 def with_ends(lines: Sequence[Line]) -> list[str]:
     """The lines, with `del` behind the last use of each variable."""
     last: dict[str, int] = {}
@@ -239,6 +266,11 @@ def with_ends(lines: Sequence[Line]) -> list[str]:
     return texts
 
 
+def _state(node: torch.fx.Node) -> str:
+    """The variable of the generator's state before a node draws from it."""
+    return f"{node.name}_generator"
+
+
 def _name(value: Value) -> str:
     return f"{value.node.name}_{value.number}"
 
@@ -250,7 +282,7 @@ class Programs:
         trace = step.trace
         self.placement = placement
         self.order = step.order
-        self._ops = step.ops
+        self.again = trace.again
         self._trace = trace
         names = [*trace.parameters, *trace.buffers]
         self._state = dict(zip(names, trace.placeholders, strict=False))
@@ -279,6 +311,10 @@ class Programs:
         if isinstance(item, str):
             item = self._state[item]
         return self.placement.device_of.get(item.node if isinstance(item, Op) else item)
+
+    def runs(self, node: torch.fx.Node, device: int) -> bool:
+        """Whether an op runs on a device."""
+        return self.placement.device_of.get(node) == device
 
     def reads_of(self, item: Item) -> tuple[Value, ...]:
         """What is read to do it."""

@@ -37,6 +37,7 @@ class Run:
         # told with the first message of a tag and are the same in every step.
         self._told: dict[int, tuple[int, ...]] = {}
         self._known: dict[int, tuple[int, ...]] = {}
+        self._later = torch.empty(0)
         self._sent: dict[int, list[tuple[Any, torch.Tensor]]] = {}
 
     def values(self) -> dict[str, torch.Tensor]:
@@ -90,6 +91,19 @@ class Run:
         """A copy on a device of this process, with the same strides."""
         elements = _elements_of(tensor).to(device, non_blocking=True, copy=True)
         return _tensor_of(elements, tensor.shape, tensor.stride())
+
+    def generator(self) -> torch.Tensor:
+        """The state of torch's generator."""
+        return torch.get_rng_state()
+
+    def draw_again(self, state: torch.Tensor) -> None:
+        """What is drawn next is what was drawn after that state, until `draw_on`."""
+        self._later = torch.get_rng_state()
+        torch.set_rng_state(state)
+
+    def draw_on(self) -> None:
+        """Random numbers are new again."""
+        torch.set_rng_state(self._later)
 
     def bernoulli(self, like: torch.Tensor, p: float) -> torch.Tensor:
         """Draws in the order of memory, as dropout does outside of a functional graph."""

@@ -31,6 +31,7 @@ from torch.utils import _pytree as pytree
 
 from pardnn.errors import Refusal
 from pardnn.torch import sparse
+from pardnn.torch.faithful import Draws, StridesKept
 
 _OWN = Path(__file__).resolve().parent
 _TORCH = Path(torch.__file__).resolve().parent
@@ -45,7 +46,8 @@ class Trace:
     answers the loss, the gradients of ``trained`` (None where the loss does not depend on one), and
     the new values of ``buffers``. ``parameters``, ``buffers``: names in the order of placeholders;
     a tensor with several names has the first. ``inputs``: how many tensors a batch has. A gradient
-    may be a sparse tensor; nothing else is.
+    may be a sparse tensor; nothing else is. ``again``: of each node that draws the random numbers
+    of another one once more, that one.
     """
 
     module: torch.fx.GraphModule
@@ -54,6 +56,7 @@ class Trace:
     buffers: list[str]
     inputs: int
     spec: Any  # of a batch, as pytree has it
+    again: dict[torch.fx.Node, torch.fx.Node]
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
@@ -119,6 +122,7 @@ def trace(
         raise Refusal("example_batch holds something that is not a tensor; expected tensors only")
     names = [*parameters, *buffers]
     forward: set[torch.fx.Node] = set()
+    draws = Draws()
 
     def step(*values: torch.Tensor) -> list[torch.Tensor | None]:
         state = dict(zip(names, values, strict=False))
@@ -126,7 +130,7 @@ def trace(
         # Also while loss and gradients are found: loss_fn may look into the model, and checkpoints
         # run parts of it again.
         replaced = nn.utils.stateless._reparametrize_module(model, {**state}, tie_weights=True)
-        with replaced:
+        with replaced, draws.followed(), StridesKept():
             loss = loss_fn(_called(model, x), y)
             if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
                 raise Refusal("loss_fn answered no scalar tensor; expected a loss of one element")
@@ -140,9 +144,9 @@ def trace(
     module = _traced(step, model, mode, flat, forward)
     _clean(module)
     _refuse_symbols(module)
-    _refuse_second_draws(module, forward)
     _refuse_held_parameters(module, model)
-    return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+    names_of = list(parameters), trained, list(buffers)
+    return Trace(module, *names_of, len(leaves), spec, draws.again)
 
 
 def _traced(
@@ -326,16 +330,6 @@ def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
             raise Refusal(
                 f"{name} has a hook on its gradient, which no worker can call; change gradients in "
                 "the loss, or use the hooks of modules"
-            )
-
-
-def _refuse_second_draws(module: torch.fx.GraphModule, forward: set[torch.fx.Node]) -> None:
-    """A checkpoint sets the generator back before it draws again, which no graph says."""
-    for node in module.graph.nodes:
-        if is_random(node) and node not in forward:
-            raise Refusal(
-                f"{_place_of(node)}: random numbers are drawn while gradients are found, as by "
-                "dropout inside of torch.utils.checkpoint; move it out of the checkpoint"
             )
 
 
