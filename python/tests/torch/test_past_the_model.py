@@ -1,4 +1,4 @@
-"""Parameters that are read outside of forward(), and draws that no graph can repeat."""
+"""What is not in forward() alone: repeated draws, strides, sparse gradients, held parameters."""
 
 from __future__ import annotations
 
