@@ -204,8 +204,13 @@ class _Writer:
         self._lines += around_draw(op.node, {}, self._drawn_again)[0]
 
         def made(read: torch.fx.Node) -> str:
-            return f"run.made({self._constants.text(Layout.of(tensor_of(value_of(read))))})"
+            layout = self._constants.text(Layout.of(tensor_of(value_of(read))))
+            return layout if is_bernoulli else f"run.made({layout})"
 
+        is_bernoulli = op.node.target is aten.bernoulli.p
+        if is_bernoulli:
+            self._line(f"run.skip({self._constants.arguments(op.node, made)})")
+            return
         self._line(call_text(self._constants, op.node, made))
 
     def _send(self, value: Value) -> None:

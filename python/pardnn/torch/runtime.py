@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import nn
 
 from pardnn.torch.calls import Layout
+from pardnn.torch.skipping import skip_bernoulli
 from pardnn.torch.sparse import sparse_of
 
 
@@ -108,6 +109,10 @@ class Run:
     def bernoulli(self, like: torch.Tensor, p: float) -> torch.Tensor:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
         return torch.empty_like(like).bernoulli_(p)
+
+    def skip(self, like: Layout, p: float) -> None:
+        """Moves the generator as `bernoulli` would."""
+        skip_bernoulli(math.prod(like.shape), like.dtype, p)
 
     def made(self, layout: Layout) -> torch.Tensor:
         """A tensor of any values, for an op that only draws random numbers."""

@@ -22,7 +22,7 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import HighWater, allow, keep_freed, keep_little, keep_nothing
+from pardnn.torch.meter import HighWater, allow, code_bytes, keep_freed, keep_little, keep_nothing
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
 from pardnn.torch.tensors import Packed
@@ -82,6 +82,7 @@ class Worker:
         if setup.limit is not None:
             allow(setup.limit)
         self._high_water = HighWater()
+        self._code_bytes = code_bytes() if setup.metered else 0
 
     def _warm_up(self) -> None:
         """The first update imports half of torch, which is none of the model's memory."""
@@ -181,8 +182,10 @@ class Worker:
         self._made_optimizer().state[self._tensors[name]] = state
 
     def most_bytes(self) -> int:
-        """The most bytes of its own in the last step, beyond those before parameters."""
-        return self._high_water.bytes()
+        """The most bytes of its own in the last step, beyond those before parameters, without the
+        code that torch's kernels have generated since.
+        """
+        return self._high_water.bytes() - (code_bytes() - self._code_bytes)
 
 
 class _Obedient:
