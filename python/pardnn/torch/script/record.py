@@ -13,7 +13,8 @@ class OpSeen:
     """One op.
 
     ``unit``: what it goes with, see Seen. ``phase``: 'f', 'b' or 'u'. ``reads``, ``writes``:
-    numbers of memories. ``makes``: of each memory it made, its number and which result it is.
+    numbers of memories. ``makes``: of each memory it made, its number and which result it is, None
+    for a part of a sparse one.
     ``shared``: (number, bytes) of what every rank has and this op reads. ``kind``: its place in
     ``Seen.costs_ns``.
     """
@@ -25,7 +26,7 @@ class OpSeen:
     kind: int
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
-    makes: tuple[tuple[int, int], ...] = ()
+    makes: tuple[tuple[int, int | None], ...] = ()
     shared: tuple[tuple[int, int], ...] = ()
 
 

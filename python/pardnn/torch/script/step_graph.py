@@ -9,8 +9,8 @@ from typing import Any
 
 import pardnn
 from pardnn.torch.script.calls import Key
-from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Memory, OpSeen, Seen
+from pardnn.torch.script.tables import Tables
 
 # A memory that is held for some ops after its last reader is stated so from this size on.
 _HELD_BYTES = 16 * 1024
@@ -231,6 +231,8 @@ class StepGraph:
             if op.key is None:
                 continue
             for number, result in op.makes:
+                if result is None:
+                    continue
                 for rank, count in reads.get(number, {}).items():
                     known = readers.setdefault(op.key, {}).setdefault(result, {})
                     known[rank] = max(known.get(rank, 0), count)

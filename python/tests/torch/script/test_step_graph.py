@@ -5,9 +5,9 @@ from __future__ import annotations
 import types
 
 import pardnn
-from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Memory, OpSeen, Seen
 from pardnn.torch.script.step_graph import StepGraph
+from pardnn.torch.script.tables import Tables
 
 MIB = 1 << 20
 FIRST, SECOND = ("m0.0", "addmm", 0), ("m0.1", "addmm", 0)
