@@ -142,8 +142,6 @@ BOOST_AUTO_TEST_CASE(tables_of_the_wrong_size) {
              "number of peaks: the plan says 1, it is 2");
 }
 
-// --- score ---
-
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(an_any_timing_peak_that_is_off) {
              "any-timing peak of d0 in bytes: the plan says 45, it is 48");
 }
 
-// --- places ---
+// --- score ---
 
 BOOST_AUTO_TEST_CASE(a_score_of_other_numbers) {
   BOOST_TEST(after([](Story& s) { s.plan.score.step_ns = 40; }) ==
