@@ -121,12 +121,13 @@ class HighWater:
 def code_bytes() -> int:
     """Resident bytes of the machine code that this process has generated, as oneDNN does."""
     total, is_code = 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        words = line.split()
-        if words[0] == "Rss:":
-            total += int(words[1]) * 1024 if is_code else 0
-        elif not words[0].endswith(":"):
-            is_code = words[1] == "rwxp" and len(words) == 5  # of no file
+    with Path("/proc/self/smaps").open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[0] == "Rss:":
+                total += int(words[1]) * 1024 if is_code else 0
+            elif not words[0].endswith(":"):
+                is_code = words[1] == "rwxp" and len(words) == 5  # of no file
     return total
 
 
