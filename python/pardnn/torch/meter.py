@@ -68,8 +68,12 @@ def keep_little(limit: int) -> None:
     """
     if _is_glibc:
         _libc.mallopt(_ARENA_MAX, 1)
-    mmap = min(max(limit // 256, _LEAST_MMAP), _MOST_LITTLE_MMAP)
-    _set_thresholds(mmap, _LITTLE_TRIM, fill=0)
+    _set_thresholds(keep_little_from(limit), _LITTLE_TRIM, fill=0)
+
+
+def keep_little_from(limit: int) -> int:
+    """The least bytes of a piece that is new memory each time."""
+    return min(max(limit // 256, _LEAST_MMAP), _MOST_LITTLE_MMAP)
 
 
 def _set_thresholds(mmap: int, trim: int, fill: int) -> None:
