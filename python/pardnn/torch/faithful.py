@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch._subclasses.functional_tensor import FunctionalTensor, disable_functional_mode
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pardnn.errors import Refusal
@@ -18,15 +19,41 @@ from pardnn.errors import Refusal
 aten = torch.ops.aten
 
 
+# Their results do not depend on how their inputs lie in memory.
+_EXACT = frozenset(
+    {
+        *(aten.add, aten.add_, aten.sub, aten.sub_, aten.mul, aten.mul_, aten.div, aten.div_),
+        *(aten.neg, aten.clone, aten.cat, aten.stack, aten.sigmoid_backward, aten.tanh_backward),
+    }
+)
+_SAME = frozenset({aten.detach, aten.alias})
+_STRIDE = "pardnn_stride"
+
+
 class StridesKept(TorchDispatchMode):
-    """Gives what is updated in place the strides it had: kernels round by them."""
+    """Gives what was updated in place the strides that it had, where kernels round by strides.
+
+    A functional op answers a tensor without gaps in the place of one that had some, such as a part
+    of a larger one; that is remembered, and made good for the ops that look at it.
+    """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        packet = func.overloadpacket
+        if packet in _SAME:
+            answer = func(*args, **kwargs)
+            if (known := getattr(args[0], _STRIDE, None)) is not None:
+                setattr(answer, _STRIDE, known)
+            return answer
         target = args[0] if args and _is_in_place(func) else None
-        stride = target.stride() if isinstance(target, FunctionalTensor) else None
-        answer = func(*args, **(kwargs or {}))
-        if stride is not None and isinstance(target, FunctionalTensor):
-            _keep(target, stride)
+        stride = _stride_of(target) if isinstance(target, FunctionalTensor) else None
+        if packet not in _EXACT or kwargs:
+            if stride is not None:
+                _replace(target, stride)
+            args, kwargs = pytree.tree_map(_lying, (args, kwargs))
+        answer = func(*args, **kwargs)
+        if stride is not None:
+            setattr(target, _STRIDE, stride)
         return answer
 
 
@@ -36,18 +63,43 @@ def _is_in_place(func: Any) -> bool:
     return info is not None and info.is_write and torch.Tag.inplace_view not in func.tags
 
 
-def _keep(tensor: FunctionalTensor, stride: tuple[int, ...]) -> None:
+def _stride_of(tensor: FunctionalTensor) -> tuple[int, ...]:
+    """The strides that it would have if it were updated in place."""
+    known: tuple[int, ...] = getattr(tensor, _STRIDE, None) or tensor.stride()
+    return known
+
+
+def _lying(value: Any) -> Any:
+    """A tensor as it would lie in memory; anything else as it is."""
+    stride = getattr(value, _STRIDE, None)
+    if stride is None:
+        return value
+    torch._sync(value)
+    return (
+        value
+        if torch._from_functional_tensor(value.elem).stride() == stride
+        else _laid(value, stride)
+    )
+
+
+def _laid(tensor: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
+    size = tuple(tensor.shape)
+    extent = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    memory = aten.empty.memory_format([extent], dtype=tensor.dtype, device=tensor.device)
+    filled = aten.as_strided_scatter.default(memory, tensor, size, stride, 0)
+    laid: torch.Tensor = aten.as_strided.default(filled, size, stride, 0)
+    return laid
+
+
+def _replace(tensor: FunctionalTensor, stride: tuple[int, ...]) -> None:
+    """Makes it lie so, before it is updated."""
     torch._sync(tensor)
     inner = torch._from_functional_tensor(tensor.elem)
     if inner.stride() == stride or inner.numel() == 0:
         return
-    size = tuple(inner.shape)
-    extent = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     with disable_functional_mode():
-        memory = aten.empty.memory_format([extent], dtype=inner.dtype, device=inner.device)
-        filled = aten.as_strided_scatter.default(memory, inner, size, stride, 0)
-        lying = aten.as_strided.default(filled, size, stride, 0)
-    torch._functionalize_replace(tensor.elem, lying)
+        laid = _laid(inner, stride)
+    torch._functionalize_replace(tensor.elem, laid)
     torch._functionalize_commit_update(tensor.elem)
     torch._functionalize_sync(tensor.elem)
 

@@ -11,6 +11,7 @@ copies live as long as the plan says.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -145,11 +146,18 @@ class _Writer:
         self._lines.append(Line(text, reads, makes))
 
     def _pass(self, now_ns: int) -> None:
-        """Asks for what is on its way by now, and waits for what has arrived by now."""
-        while self._coming and self._coming[-1].begin_ns <= now_ns:
-            self._receive()
-        while self._leaving and self._leaving[0][0] <= now_ns:
-            self._line(f"run.sent({heapq.heappop(self._leaving)[1]})")
+        """Asks for what is on its way by now, and waits for what has arrived by now, in the order
+        of the plan, so that memory is let go before more is taken.
+        """
+        while True:
+            begin_ns = self._coming[-1].begin_ns if self._coming else math.inf
+            end_ns = self._leaving[0][0] if self._leaving else math.inf
+            if min(begin_ns, end_ns) > now_ns:
+                return
+            if end_ns <= begin_ns:
+                self._line(f"run.sent({heapq.heappop(self._leaving)[1]})")
+            else:
+                self._receive()
 
     def _receive(self) -> None:
         coming = self._coming.pop()

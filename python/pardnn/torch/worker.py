@@ -81,8 +81,8 @@ class Worker:
             keep_little(setup.limit)
         if setup.limit is not None:
             allow(setup.limit)
-        self._high_water = HighWater()
         self._code_bytes = code_bytes() if setup.metered else 0
+        self._high_water = HighWater()
 
     def _warm_up(self) -> None:
         """The first update imports half of torch, which is none of the model's memory."""

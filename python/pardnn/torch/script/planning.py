@@ -18,6 +18,7 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
+from pardnn.torch.script import overheads
 from pardnn.torch.script.limits import OWN_BYTES
 from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
@@ -41,7 +42,8 @@ class Prepared:
     """What ranks begin with, and what was promised.
 
     ``plan``, ``seen``: None where the script did nothing that could be planned. ``limits``: bytes
-    of each rank, None without a limit. ``variable_bytes``: of each rank. ``random_placement``: a
+    of each rank, None without a limit. ``step_ns``: with what ranks take besides ops, which the
+    plan does not know. ``variable_bytes``: of each rank. ``random_placement``: a
     seed with which every op goes to any rank instead, None in earnest.
     """
 
@@ -51,6 +53,7 @@ class Prepared:
     graph: Any = None
     seen: Seen | None = None
     one_device_ns: int | None = None
+    step_ns: int = 0
     variable_bytes: list[int] = field(default_factory=list)
     random_placement: int | None = None
 
@@ -78,14 +81,16 @@ def prepare(options: RunOptions) -> Prepared:
     placed = plan.device_of
     for key, nbytes in step.variable_sizes().items():
         held[devices[placed[key]]] += nbytes
-    one = pardnn.plan(step.graph, machine, algorithm="one-device", sequence="given")
+    where = step.where(plan, devices)
+    cores = len(os.sched_getaffinity(0))
     return Prepared(
         step.tables(plan, devices),
         options.memory,
         plan,
         step.graph,
         seen,
-        one.step_ns,
+        sum(seen.costs_ns[op.kind] for op in seen.ops[seen.begin : seen.end]),
+        overheads.predicted_ns(plan.step_ns, seen, where, options.memory, cores),
         held,
     )
 

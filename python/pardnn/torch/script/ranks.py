@@ -19,8 +19,6 @@ from pardnn.torch.sparse import joined, parts_of
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
-# Memory is looked at after ops that make at least so many elements.
-_SAMPLED = 1 << 14
 # A view of at least this part of a storage brings all of it.
 _PARTS = 4
 
@@ -29,16 +27,16 @@ class Kind:
     """What calls that are alike have in common.
 
     ``digest``: of the op and the shapes of its inputs. ``results``: what describes the results,
-    None where it is not known yet, or never. ``large``: they are.
+    None where it is not known yet, or never. ``nbytes``: of new results.
     """
 
-    __slots__ = ("digest", "large", "results")
+    __slots__ = ("digest", "nbytes", "results")
 
     def __init__(self, call: Call) -> None:
         shapes = tuple([tensor.shape for tensor in call.tensors])
         self.digest = hash((call.facts.number, shapes))
         self.results: Any = None
-        self.large = False
+        self.nbytes = 0
 
 
 class Copy:
@@ -216,8 +214,10 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if kind.large:
-            self.memory.sample()
+        memory = self.memory
+        memory.unseen += kind.nbytes
+        if memory.unseen >= memory.grain:
+            memory.sample()
         return out
 
     def _gather(self, call: Call, here: bool) -> dict[int, torch.Tensor]:
@@ -352,7 +352,7 @@ class RankMode(Placing):
             known = self.links.broadcast(own, call.where)
             if known[0] != "sparse":  # how many values those have can change
                 kind.results = known
-                kind.large = results.most_elements(known) >= _SAMPLED
+                kind.nbytes = results.new_bytes(known)
         elif here and not results.fits(out, kind.results):
             raise Desync(
                 f"{call.facts.func} gave {results.describe(call, out)} for inputs that gave "

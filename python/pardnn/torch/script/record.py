@@ -50,7 +50,7 @@ class Seen:
 
     A *unit* is what the plan places as a whole: a parameter with all that follows it, or all ops
     of one key with their backward. ``units``: what each is. ``whole``: a second step was seen, so
-    state that an optimizer makes in its first one is there.
+    state that an optimizer makes in its first one is there. ``overheads``: see `overheads.py`.
     """
 
     ops: list[OpSeen] = field(default_factory=list)
@@ -62,6 +62,7 @@ class Seen:
     whole: bool = False
     parameters: int = 0
     seconds: float = 0.0
+    overheads: tuple[float, ...] = ()
 
 
 class Life:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -44,14 +43,14 @@ def fits(out: Any, known: Any) -> bool:
     return len(out) == len(what) and all([fits(*pair) for pair in zip(out, what, strict=True)])
 
 
-def most_elements(known: Any) -> int:
-    """Elements of the largest of the described results that are new."""
+def new_bytes(known: Any) -> int:
+    """Bytes of the described results that are new."""
     kind, what = known
     if kind == "tensor":
-        return math.prod(what[0])
+        return int(what[-1])
     if kind in ("input", "value", "sparse"):
         return 0
-    return max([most_elements(one) for one in what], default=0)
+    return sum(new_bytes(one) for one in what)
 
 
 def make(call: Call, known: Any, owner: int) -> Any:

@@ -34,6 +34,7 @@ from pardnn.torch.nodes import Op, Value
 from pardnn.torch.script import (
     compat,
     leaving,
+    overheads,
     parameters,
     rank,
     refusals,
@@ -362,6 +363,7 @@ def _finish(mode: ScoutMode, begin: float, result: int) -> NoReturn:
         seen.end = len(seen.ops)
     with compat.without_modes():
         found = costs.costs_of(mode.nodes)
+        seen.overheads = tuple(overheads.measured())
     seen.costs_ns = [found[op.node].ns for op in mode.nodes]
     seen.seconds = time.perf_counter() - begin
     _write(result, seen)

@@ -179,14 +179,19 @@ class StepGraph:
         """Bytes of each variable, by key."""
         return {f"var{number}": self._seen.memories[number].nbytes for number in self._variables}
 
-    def tables(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> Tables:
-        """Where ranks have parameters and ops, and who reads results on other ranks."""
+    def where(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> dict[int, int]:
+        """The rank of each unit."""
         where: dict[int, int] = {}
         placed = plan.device_of
         for number in self._variables:
             where[self._seen.memories[number].unit] = devices[placed[f"var{number}"]]
         for line in self._lines:
             where[line.unit] = devices[placed[line.key]]
+        return where
+
+    def tables(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> Tables:
+        """Where ranks have parameters and ops, and who reads results on other ranks."""
+        where = self.where(plan, devices)
         parameters, ops = {}, {}
         for unit, what in enumerate(self._seen.units):
             if unit not in where:
