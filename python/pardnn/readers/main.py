@@ -9,11 +9,14 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import pardnn
 from pardnn.errors import Refusal, UsageError
-from pardnn.readers import Options, Reading, formats, read
+from pardnn.readers import Options, Reading, formats, read_content
+from pardnn.readers.bounds import limit
+from pardnn.readers.content import Content
 
 _BAD_INPUT = 2
 _DEFECT = 70
@@ -49,7 +52,10 @@ def _convert(arguments: Sequence[str]) -> None:
 
 
 def _graph(found: argparse.Namespace, word: str) -> Reading:
-    reading = read(found.file, _options(found))
+    options = _options(found)
+    content = Content.of_file(Path(found.file), options.member)
+    limit(len(content.data), found.file)
+    reading = read_content(content, options)
     for note in reading.notes:
         _complain(word, f"{found.file}: {note}")
     return reading
@@ -72,7 +78,7 @@ def _run(word: str, run: Callable[[Sequence[str]], None], arguments: Sequence[st
         _complain(word, f"{what}: {error.strerror or error}")
         return _BAD_INPUT
     except MemoryError:
-        _complain(word, "this machine has not enough memory for it")
+        _complain(word, "reading it takes more memory than a graph of this size may")
         return _BAD_INPUT
     except KeyboardInterrupt:
         _complain(word, "interrupted")

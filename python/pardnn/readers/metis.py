@@ -9,11 +9,10 @@ says nothing: times are unknown then, sizes too.
 
 from __future__ import annotations
 
-import pardnn
 from pardnn.readers.content import Content
 from pardnn.readers.edges import Edges
 from pardnn.readers.errors import ReadError, quoted
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.values import MOST
 
 NAME = "metis"
@@ -61,7 +60,8 @@ def read(content: Content, options: Options) -> Reading:
         rows.pop()
     if len(rows) != header.vertices:
         raise ReadError(place, f"{header.vertices} vertices", f"{len(rows)}, one for each line")
-    graph = pardnn.Graph(about={"costs": "stated", "source": NAME})
+    counts = {"nodes": header.vertices, "edges": header.edges}
+    graph = started(NAME, "stated", counts)
     edges, weights, sizes = Edges(), [], []
     ends = 0
     for number, (where, line) in enumerate(rows, 1):
@@ -79,7 +79,6 @@ def read(content: Content, options: Options) -> Reading:
         key = f"v{number}"
         cost = None if weight is None else min(weight * _NS_PER_US, MOST)
         graph.op(key, "Vertex", cost, edges.inputs.get(key, []), edges.outputs(key))
-    counts = {"nodes": header.vertices, "edges": header.edges}
     return Reading(graph, NAME, _notes(header), counts)
 
 

@@ -19,7 +19,7 @@ import pardnn
 from pardnn.readers.content import Content
 from pardnn.readers.edges import Edges
 from pardnn.readers.errors import ReadError, quoted
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.values import bytes_of, integer, ns_of_ms, text_of
 
 NAME = "msr-fiddle"
@@ -55,7 +55,8 @@ def read(content: Content, options: Options) -> Reading:
     nodes = _nodes(top["nodes"], content.name)
     edges = _edges(top["edges"], nodes, content.name)
     kinds = _kinds(nodes.values())
-    graph = pardnn.Graph(kinds, {"costs": "measured", "source": NAME})
+    counts = {"nodes": len(nodes), "edges": len(top["edges"])}
+    graph = started(NAME, "measured", counts, kinds)
     held = 0
     for number, node in nodes.items():
         held += _add(graph, node, edges, len(kinds) > 1, f"{content.name}: node {number}")
@@ -63,7 +64,7 @@ def read(content: Content, options: Options) -> Reading:
         graph,
         NAME,
         _notes(edges, kinds, held),
-        {"nodes": len(nodes), "edges": len(top["edges"])},
+        counts,
     )
 
 

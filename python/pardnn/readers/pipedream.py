@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import pardnn
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, quoted
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.values import bytes_of, decimal, ns_of_ms, text_of
 
 NAME = "pipedream"
@@ -66,7 +66,8 @@ def read(content: Content, options: Options) -> Reading:
     del options
     layers, edges = _parse(content)
     trains = any(layer.backward_ns for layer in layers.values())
-    graph = pardnn.Graph(about={"costs": "measured", "source": NAME})
+    counts = {"nodes": len(layers), "edges": edges}
+    graph = started(NAME, "measured", counts)
     step = _Step(graph, layers, trains)
     for layer in layers.values():
         step.add_forward(layer)
@@ -75,7 +76,7 @@ def read(content: Content, options: Options) -> Reading:
     notes = ["optimizer slots are not in a profile, and updates last no time"]
     if not trains:
         notes = ["no layer has a backward time, so this is a graph of inference"]
-    return Reading(graph, NAME, notes, {"nodes": len(layers), "edges": edges})
+    return Reading(graph, NAME, notes, counts)
 
 
 def _parse(content: Content) -> tuple[dict[str, _Layer], int]:

@@ -9,7 +9,7 @@ from pardnn.readers.content import Content
 from pardnn.readers.dot import quantities
 from pardnn.readers.dot.parser import DotGraph, parse
 from pardnn.readers.edges import Edges
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.values import text_of
 
 NAME = "dot"
@@ -46,7 +46,8 @@ def read(content: Content, options: Options) -> Reading:
     stated = {name: quantities.stated(each) for name, each in dot.nodes.items()}
     notes = _Notes()
     edges = _edges(dot, keys, stated, content.name, notes)
-    graph = pardnn.Graph(about={"costs": "stated", "source": NAME})
+    counts = {"nodes": len(dot.nodes), "edges": len(dot.edges)}
+    graph = started(NAME, "stated", counts)
     for name, key in keys.items():
         attributes, place = stated[name], f"{content.name}: node {key}"
         cost, notes_unit = quantities.time_ns(attributes, place)
@@ -69,7 +70,6 @@ def read(content: Content, options: Options) -> Reading:
             group=key if held else None,
             name=text_of(label) if label and "\n" not in label and label != r"\N" else None,
         )
-    counts = {"nodes": len(dot.nodes), "edges": len(dot.edges)}
     return Reading(graph, NAME, notes.sentences(dot), counts)
 
 
