@@ -14,7 +14,6 @@ import pardnn
 BENCH = Path(__file__).parents[1] / "bench" / "quality"
 sys.path.insert(0, str(BENCH))
 import corpus  # noqa: E402
-import fiddle  # noqa: E402
 import measure  # noqa: E402
 import report  # noqa: E402
 from settings import Setting  # noqa: E402
@@ -81,27 +80,6 @@ def test_a_comparison_prints_changes_only() -> None:
 def test_a_limit_is_a_multiple_of_the_even_share() -> None:
     assert Setting(4, "50GB/s+10us", "off", "1.3").limit_bytes(1000) == 325  # 1.3 * 1000 / 4
     assert Setting(4, "50GB/s+10us", "off", "2.0").limit_bytes(1001) == 500  # 500.5, rounded down
-
-
-#  n0 ──> n1 ──> n2     n0 and n2 are of one colour; n0 sends 8 bytes to both others
-#   └────────────┘
-def test_an_operator_graph_becomes_a_graph_with_groups() -> None:
-    nodes = [
-        {"id": 0, "name": "w:0", "fpgaLatency": 0.5, "isBackwardNode": False, "colorClass": 3},
-        {"id": 1, "name": "x", "fpgaLatency": 2, "isBackwardNode": False},
-        {"id": 2, "name": "w'", "fpgaLatency": 0.0001, "isBackwardNode": True, "colorClass": 3},
-    ]
-    edges = [
-        {"sourceId": 0, "destId": 1, "size": 8.0},
-        {"sourceId": 0, "destId": 2, "size": 8.0},
-        {"sourceId": 1, "destId": 2, "size": 16.0},
-    ]
-    lines = fiddle.graph_of({"nodes": nodes, "edges": edges}).text().splitlines()
-    assert lines[2:] == [
-        "op n0 Node 500000 > 8 @c3 ph=f name=w:0",
-        "op n1 Node 2000000 < n0 > 16 ph=f name=x",
-        "op n2 Node 100 < n0 n1 @c3 ph=b name=w'",
-    ]
 
 
 def test_the_keys_of_a_graph_file_are_those_that_need_a_place(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def listed(cache: Path) -> list[Graph]:
 
 
 def of_folder(folder: Path, cache: Path) -> list[Graph]:
-    """Graph files, and operator graphs `*_training.json` in the format that fiddle.py reads."""
+    """Graph files, and operator graphs `*_training.json`, converted."""
     graphs = [Graph(stem(file), "given", file) for file in sorted(folder.glob("*.pdg*"))]
     for file in sorted(folder.glob("*_training.json")):
-        import fiddle  # only here is the Python package needed
+        from pardnn import readers  # only here is the Python package needed
 
         target = cache / f"{stem(file)}.pdg"
-        fiddle.convert(file, target)
+        readers.read(file).graph.write(str(target))
         graphs.append(Graph(stem(file), "given", target))
     if not graphs:
         raise SystemExit(f"--folder {folder}: found no *.pdg, *.pdg.gz or *_training.json")

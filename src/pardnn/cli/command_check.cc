@@ -5,17 +5,19 @@
 #include "pardnn/base/quantity.h"
 #include "pardnn/check/check.h"
 #include "pardnn/cli/commands.h"
+#include "pardnn/cli/graph_files.h"
 #include "pardnn/cli/options.h"
+#include "pardnn/cli/problem_options.h"
 #include "pardnn/io/files.h"
-#include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/plan_json.h"
 
 namespace pardnn::cli {
 
 int check(const std::vector<std::string>& words, Console& console) {
   bool help = false;
-  const std::vector<Option> table{
-      {"-h, --help", "", "this text", [&](std::string_view) { help = true; }}};
+  ReaderOptions reader;
+  const auto table = joined(
+      reader.table(), {{"-h, --help", "", "this text", [&](std::string_view) { help = true; }}});
   const auto files = parse_options(words, table);
   if (help) {
     console.out << "usage: pardnn check GRAPH PLAN\n\n"
@@ -28,7 +30,7 @@ int check(const std::vector<std::string>& words, Console& console) {
     throw UsageError("found " + std::to_string(files.size()) +
                      " files, expected two, a graph and a plan");
   }
-  const PlanFile file = read_plan(read_file(files[1]), files[1], read_pdg_file(files[0]));
+  const PlanFile file = read_plan(read_file(files[1]), files[1], reader.read(files[0]));
   const auto found = pardnn::check(file.problem, file.plan);
   for (const std::string& sentence : found) console.out << sentence << "\n";
   if (!found.empty()) return kNo;

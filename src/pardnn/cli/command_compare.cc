@@ -12,10 +12,10 @@
 #include "pardnn/base/integers.h"
 #include "pardnn/base/quantity.h"
 #include "pardnn/cli/commands.h"
+#include "pardnn/cli/graph_files.h"
 #include "pardnn/cli/interrupt.h"
 #include "pardnn/cli/options.h"
 #include "pardnn/cli/problem_options.h"
-#include "pardnn/io/pdg_reader.h"
 #include "pardnn/partition/rows.h"
 #include "pardnn/partition/starts.h"
 #include "pardnn/report/summary.h"
@@ -26,6 +26,7 @@ namespace pardnn::cli {
 namespace {
 
 struct CompareOptions {
+  ReaderOptions reader;
   MachineOptions machine;
   RuleOptions rules;
   std::vector<std::int64_t> limits;  // ascending; empty: what the machine says
@@ -35,7 +36,7 @@ struct CompareOptions {
   bool help = false;
 
   std::vector<Option> table() {
-    return joined(joined(machine.table(), rules.table()),
+    return joined(joined(joined(machine.table(), rules.table()), reader.table()),
                   {
                       {"--limits", "SIZE,SIZE,...",
                        "instead of --memory: plan once with each of these for every device",
@@ -234,7 +235,7 @@ int compare(const std::vector<std::string>& words, Console& console) {
   std::vector<Result> results;
   bool all_fit = true;
   for (const std::string& file : files) {
-    const auto graph = options.rules.apply(read_pdg_file(file));
+    const auto graph = options.rules.apply(options.reader.read(file));
     Ladder ladder;
     for (Machine& machine : machines_of(options, *graph)) {
       const Problem problem(graph, std::move(machine), options.rules.rules);

@@ -7,12 +7,12 @@
 #include "pardnn/base/integers.h"
 #include "pardnn/base/quantity.h"
 #include "pardnn/cli/commands.h"
+#include "pardnn/cli/graph_files.h"
 #include "pardnn/cli/interrupt.h"
 #include "pardnn/cli/options.h"
 #include "pardnn/cli/problem_options.h"
 #include "pardnn/io/files.h"
 #include "pardnn/io/old_plan_json.h"
-#include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/plan_json.h"
 #include "pardnn/partition/rows.h"
 #include "pardnn/partition/warm_start.h"
@@ -24,6 +24,7 @@ namespace pardnn::cli {
 namespace {
 
 struct PlanOptions {
+  ReaderOptions reader;
   MachineOptions machine;
   RuleOptions rules;
   std::string algorithm = "auto";
@@ -33,7 +34,7 @@ struct PlanOptions {
 
   std::vector<Option> table() {
     return joined(
-        joined(machine.table(), rules.table()),
+        joined(joined(machine.table(), rules.table()), reader.table()),
         {
             {"--algorithm", "NAME", "the planner (auto): " + names(),
              [this](std::string_view text) {
@@ -90,7 +91,7 @@ int plan(const std::vector<std::string>& words, Console& console) {
   if (files.size() != 1) {
     throw UsageError("found " + std::to_string(files.size()) + " graphs, expected one");
   }
-  const auto graph = options.rules.apply(read_pdg_file(files.front()));
+  const auto graph = options.rules.apply(options.reader.read(files.front()));
   const Problem problem(graph, options.machine.machine(*graph), options.rules.rules);
   std::optional<OldPlan> old;
   if (!options.from.empty()) {

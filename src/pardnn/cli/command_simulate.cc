@@ -4,10 +4,10 @@
 #include <string>
 
 #include "pardnn/cli/commands.h"
+#include "pardnn/cli/graph_files.h"
 #include "pardnn/cli/options.h"
 #include "pardnn/cli/problem_options.h"
 #include "pardnn/io/files.h"
-#include "pardnn/io/pdg_reader.h"
 #include "pardnn/io/placement_csv.h"
 #include "pardnn/io/plan_json.h"
 #include "pardnn/partition/given.h"
@@ -20,6 +20,7 @@ namespace pardnn::cli {
 namespace {
 
 struct SimulateOptions {
+  ReaderOptions reader;
   MachineOptions machine;
   RuleOptions rules;
   std::string placement, trace, output;
@@ -35,7 +36,7 @@ struct SimulateOptions {
       };
     }
     return joined(
-        std::move(problem),
+        joined(std::move(problem), reader.table()),
         {
             {"--placement", "FILE", "instead of a plan: CSV, a key and a device a line",
              [this](std::string_view text) { placement = text; }},
@@ -87,7 +88,7 @@ int simulate(const std::vector<std::string>& words, Console& console) {
                      " with a plan, which states its machine and rules itself, expected it with "
                      "--placement only");
   }
-  auto graph = options.rules.apply(read_pdg_file(files.front()));
+  auto graph = options.rules.apply(options.reader.read(files.front()));
   const auto file = [&]() -> PlanFile {
     if (options.placement.empty()) return from_plan(files, graph);
     Problem problem(graph, options.machine.machine(*graph), options.rules.rules);

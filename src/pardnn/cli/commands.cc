@@ -7,6 +7,7 @@
 
 #include "pardnn/base/version.h"
 #include "pardnn/cli/external.h"
+#include "pardnn/cli/graph_files.h"
 #include "pardnn/cli/options.h"
 
 namespace pardnn::cli {
@@ -61,6 +62,8 @@ int run_command(const Command& command, const std::vector<std::string>& words, C
   const std::string who = "pardnn " + std::string(command.word) + ": ";
   try {
     return command.run(words, console);
+  } catch (const AlreadySaid& failure) {
+    return failure.status;
   } catch (const UsageError& error) {
     console.err << who << error.what() << " (see pardnn " << command.word << " --help)\n";
   } catch (const Error& error) {

@@ -17,8 +17,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array kOwn{
+    External{"convert", "FILE OUT.pdg", "keep the graph of another program's file"},
     External{"run", "SCRIPT...", "train an unchanged script over several devices"},
 };
+
+bool is_plain_word(const std::string& word) {
+  return !word.empty() && word[0] != '-' && word.find('/') == std::string::npos;
+}
+
+}  // namespace
 
 std::optional<fs::path> find_program(const std::string& name) {
   std::vector<fs::path> folders;
@@ -39,12 +46,6 @@ std::optional<fs::path> find_program(const std::string& name) {
   }
   return std::nullopt;
 }
-
-bool is_plain_word(const std::string& word) {
-  return !word.empty() && word[0] != '-' && word.find('/') == std::string::npos;
-}
-
-}  // namespace
 
 std::vector<External> installed_externals() {
   std::vector<External> installed;

@@ -1,7 +1,9 @@
 #include "pardnn/cli/problem_options.h"
 
+#include <algorithm>
 #include <iterator>
 
+#include "pardnn/base/integers.h"
 #include "pardnn/base/quantity.h"
 #include "pardnn/cli/graph_wishes.h"
 #include "pardnn/io/machine_presets.h"
@@ -55,6 +57,21 @@ std::string machine_help() {
   return "instead of the options below a machine file, or one of\n" + names;
 }
 
+// As much as no plan of the graph can pass: everything at once, and each tensor is on a device once.
+std::int64_t room_for_all_of(const Graph& graph) {
+  std::int64_t bytes = 1, workspace_bytes = 0;
+  for (const TensorId tensor : graph.tensors()) {
+    bytes = saturating_add(bytes, graph.tensor(tensor).bytes.value_or(0));
+  }
+  for (const VariableId variable : graph.variables()) {
+    bytes = saturating_add(bytes, graph.bytes(variable).value_or(0));
+  }
+  for (const OpId op : graph.ops()) {
+    workspace_bytes = std::max(workspace_bytes, graph.workspace_bytes(op));
+  }
+  return saturating_add(bytes, workspace_bytes);
+}
+
 }  // namespace
 
 std::vector<Option> MachineOptions::table() {
@@ -65,7 +82,7 @@ std::vector<Option> MachineOptions::table() {
        [this](std::string_view text) {
          devices = integer_of("--devices", text, 1, static_cast<std::int64_t>(kMaxDevices));
        }},
-      {"--memory", "SIZE[,SIZE...]", "memory of each device: 16GiB, or one size per device",
+      {"--memory", "SIZE[,SIZE...]", "memory of each device: 16GiB, or one size per device; without it,\nroom for the whole graph",
        [this](std::string_view text) { memory_bytes = sizes_of("--memory", text); }},
       {"--bandwidth", "RATE", "of the link between each two devices (12GB/s)",
        [this](std::string_view text) {
@@ -88,16 +105,15 @@ Machine MachineOptions::machine(const Graph& graph) const {
     }
     return find_machine(machine_path);
   }
-  if (memory_bytes.empty() && devices) {
-    throw UsageError("found --devices without --memory, expected how much each of them has");
-  }
-  if (memory_bytes.empty()) {
+  if (memory_bytes.empty() && !devices) {
     throw UsageError("found no machine, expected --machine FILE or --devices N --memory SIZE");
   }
   Machine::Uniform uniform;
   uniform.capacity_bytes = memory_bytes;
-  if (devices && memory_bytes.size() == 1) {
-    uniform.capacity_bytes.assign(static_cast<std::size_t>(*devices), memory_bytes.front());
+  if (memory_bytes.empty()) uniform.capacity_bytes = {room_for_all_of(graph)};
+  if (devices && uniform.capacity_bytes.size() == 1) {
+    uniform.capacity_bytes.assign(static_cast<std::size_t>(*devices),
+                                  uniform.capacity_bytes.front());
   } else if (devices && static_cast<std::size_t>(*devices) != memory_bytes.size()) {
     throw UsageError("--memory: found " + std::to_string(memory_bytes.size()) +
                      " sizes, expected one, or one for each of the " + std::to_string(*devices) +

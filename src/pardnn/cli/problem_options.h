@@ -15,10 +15,10 @@ namespace pardnn::cli {
 
 // Each memory limit may be stated once for all devices or once per device.
 struct MachineOptions {
-  std::string machine_path;                      // empty: the uniform machine below
-  std::optional<std::int64_t> devices;           // else as many as memory limits
-  std::vector<std::int64_t> memory_bytes;        // at least one unless there is a machine file
-  std::optional<std::int64_t> bytes_per_second;  // 12 GB/s
+  std::string machine_path;                             // empty: the uniform machine below
+  std::optional<std::int64_t> devices;                  // else as many as memory limits
+  std::vector<std::int64_t> memory_bytes;               // none: room for the whole graph
+  std::optional<std::int64_t> bytes_per_second;         // 12 GB/s
   std::optional<std::int64_t> overhead_ns, latency_ns;  // 5 us each
 
   std::vector<Option> table();

@@ -35,8 +35,8 @@ std::uint32_t little_endian(std::string_view bytes) {
 
 class Unzipper {
  public:
-  Unzipper(std::string_view bytes, const std::string& source, std::size_t most_bytes)
-      : rest_(bytes), source_(source), most_bytes_(most_bytes) {}
+  Unzipper(std::string_view bytes, std::string source, std::size_t most_bytes)
+      : rest_(bytes), source_(std::move(source)), most_bytes_(most_bytes) {}
 
   // A file may hold several members one after another; they are one text.
   std::string run() {
@@ -47,6 +47,22 @@ class Unzipper {
       inflate(text);
       trailer(std::string_view(text).substr(from));
     } while (!rest_.empty());
+    return text;
+  }
+
+  // What one piece of the output holds.
+  std::string begin() {
+    header();
+    std::string text(most_bytes_, '\0');
+    zlib::inflate_stream stream;
+    zlib::z_params state;
+    state.next_in = rest_.data();
+    state.avail_in = rest_.size();
+    state.next_out = text.data();
+    state.avail_out = text.size();
+    boost::system::error_code ignored;
+    stream.write(state, zlib::Flush::sync, ignored);
+    text.resize(text.size() - state.avail_out);
     return text;
   }
 
@@ -119,7 +135,7 @@ class Unzipper {
   }
 
   std::string_view rest_;
-  const std::string& source_;
+  const std::string source_;
   const std::size_t whole_size_ = rest_.size();
   const std::size_t most_bytes_;
 };
@@ -135,6 +151,14 @@ std::size_t most_unzipped_bytes(std::size_t zipped_bytes) {
 
 std::string gunzip(std::string_view bytes, const std::string& source) {
   return Unzipper(bytes, source, most_unzipped_bytes(bytes.size())).run();
+}
+
+std::string gunzip_begin(std::string_view bytes, std::size_t size) {
+  try {
+    return Unzipper(bytes, "", size).begin();
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::string gzip(std::string_view text) {

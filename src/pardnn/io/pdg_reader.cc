@@ -337,6 +337,21 @@ std::shared_ptr<const Graph> read_pdg(std::string_view text, std::string source)
   return Reader(text, std::move(source)).run();
 }
 
+bool is_meant_as_pdg(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin != std::string_view::npos && line[begin] != '#') {
+      const std::string_view word = line.substr(begin);
+      return word.starts_with("pdg") && (word.size() == 3 || word[3] == ' ' || word[3] == '\t');
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
+
 std::shared_ptr<const Graph> read_pdg_file(const std::string& path) {
   const std::string source = path == "-" ? "standard input" : path;
   std::string bytes = read_file(path);

@@ -13,6 +13,10 @@ namespace pardnn {
 // what GraphBuilder refuses.
 std::shared_ptr<const Graph> read_pdg(std::string_view text, std::string source);
 
+// Whether a text is meant as a .pdg file, well formed or not: its first line that is neither blank
+// nor a comment begins with the word pdg, or there is none.
+bool is_meant_as_pdg(std::string_view text);
+
 // The same from a file, gzipped or not as its content says; "-" is standard input.
 std::shared_ptr<const Graph> read_pdg_file(const std::string& path);
 

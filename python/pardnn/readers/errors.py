@@ -1,0 +1,26 @@
+"""How reading a file of somebody else's ends when it cannot be read."""
+
+from __future__ import annotations
+
+from pardnn.errors import UsageError
+
+_MOST_SHOWN = 60
+
+
+class ReadError(UsageError):
+    """A file, or a place in it, that no graph can be made of.
+
+    ``place``: the file, with ``:line`` or ``: node`` where there is one. ``found``: what stands
+    there. ``expected``: what could. The message is one sentence.
+    """
+
+    def __init__(self, place: str, found: str, expected: str) -> None:
+        super().__init__(f"{place}: found {found}, expected {expected}")
+
+
+def quoted(text: object) -> str:
+    """What a file says, fit for a message: in quotes, on one line, not too long."""
+    shown = str(text)
+    if len(shown) > _MOST_SHOWN:
+        shown = shown[:_MOST_SHOWN] + "…"
+    return '"' + "".join(c if c.isprintable() else f"\\x{ord(c):02X}" for c in shown) + '"'
