@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pardnn
+from pardnn.readers.content import Content
+from pardnn.readers.errors import ReadError
 from pardnn.readers.tensorflow import textproto
 from pardnn.readers.tensorflow.messages import message_class
 
@@ -43,31 +45,27 @@ def kind_of(data: bytes) -> str | None:
     return next((kind for kind, holds in _HOLDS.items() if holds(view)), None)
 
 
-def load(data: bytes, kind: str, name: str) -> Any:
-    """The message `kind` that `data` holds; `name` is the file's, for errors.
+def load(content: Content, kind: str) -> Any:
+    """The message `kind` that a file holds.
 
-    Raises pardnn.Error, with the line where the text form is wrong.
+    Raises ReadError, with the line where the text form is wrong.
     """
     message = message_class(kind)()
-    if _TEXT_BEGINS.match(data[:65536]) is not None:
+    if _TEXT_BEGINS.match(content.data[:65536]) is not None:
         try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise pardnn.Error(f"{name}:{line}: found bytes that are not UTF-8") from None
-        try:
-            textproto.parse(text, message)
-        except pardnn.Error as error:
-            raise pardnn.Error(f"{name}: {error}") from None
+            textproto.parse(content.text, message)
+        except textproto.TextError as error:
+            raise pardnn.Error(f"line {error.line}: {error}") from None
         return message
     from google.protobuf.message import DecodeError
 
     try:
-        message.ParseFromString(data)
+        message.ParseFromString(content.data)
     except DecodeError:
-        raise pardnn.Error(
-            f"{name}: found a {kind} that is cut short, nested too deep or has names that are not "
-            "UTF-8; expected a whole one as TensorFlow writes it"
+        raise ReadError(
+            content.name,
+            f"a {kind} that is cut short, nested too deeply or has names that are not UTF-8",
+            "a whole one as TensorFlow writes it",
         ) from None
     return message
 

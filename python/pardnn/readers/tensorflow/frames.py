@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pardnn
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
@@ -51,7 +52,7 @@ def frames_of(nodes: Nodes, where: str) -> Frames:
         if node.op in ENTERS:
             frame = (*frame, node.text("frame_name") or name)
             if len(frame) > _DEEPEST:
-                raise pardnn.Error(f"{where}: more than {_DEEPEST} loops inside each other at {name}")
+                raise pardnn.Error(f"{where}more than {_DEEPEST} loops inside each other at {name}")
         if frame:
             found.of[name] = frame
             found.members.setdefault(frame[0], []).append(name)
@@ -78,7 +79,7 @@ def in_order(nodes: Nodes, where: str) -> list[str]:
             if not waiting[reader]:
                 ready.append(reader)
     if len(order) < len(nodes):
-        raise pardnn.Error(f"{where}: {_cycle(nodes, set(order))}")
+        raise pardnn.Error(f"{where}{_cycle(nodes, set(order))}")
     return order
 
 
@@ -128,29 +129,23 @@ class Trips:
         bounds = []
         for name in inside:
             node = self._nodes[name]
-            if node.op in ("Less", "LessEqual") and len(node.inputs) == 2 and self._decides(name):
+            if node.op in ("Less", "LessEqual") and len(node.inputs) == 2 and name in self._conditions:
                 bound = self._bound(node)
                 if bound is not None:
                     bounds.append(bound)
         return max(1, min(bounds)) if bounds else None
 
-    def _decides(self, name: str) -> bool:
-        """Whether a comparison, perhaps with others, ends the loop: only ANDs lead to LoopCond."""
-        return name in self._conditions
-
-    @property
+    @cached_property
     def _conditions(self) -> set[str]:
-        if not hasattr(self, "_found"):
-            found: set[str] = set()
-            stack = [n.inputs[0][0] for n in self._nodes.values() if n.op == "LoopCond" and n.inputs]
-            while stack:
-                name = stack.pop()
-                if name not in found:
-                    found.add(name)
-                    if self._nodes[name].op in ("LogicalAnd", "Identity"):
-                        stack += [tensor[0] for tensor in self._nodes[name].inputs]
-            self._found = found
-        return self._found
+        found: set[str] = set()
+        stack = [n.inputs[0][0] for n in self._nodes.values() if n.op == "LoopCond" and n.inputs]
+        while stack:
+            name = stack.pop()
+            if name not in found:
+                found.add(name)
+                if self._nodes[name].op in ("LogicalAnd", "Identity"):
+                    stack += [tensor[0] for tensor in self._nodes[name].inputs]
+        return found
 
     def _bound(self, test: Node) -> int | None:
         merge = self._nodes[test.inputs[0][0]]

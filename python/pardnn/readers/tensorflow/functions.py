@@ -39,7 +39,7 @@ class _Call:
 
 
 class Library:
-    """The functions of a graph, by name. `where` names the file, for errors."""
+    """The functions of a graph, by name. `where` begins messages of errors."""
 
     def __init__(self, graph: Any, where: str) -> None:
         self._where = where
@@ -47,7 +47,7 @@ class Library:
         count = len(graph.node)
         for one in graph.library.function:
             if one.signature.name in self._functions:
-                raise pardnn.Error(f"{where}: two functions are named {one.signature.name}")
+                raise pardnn.Error(f"{where}two functions are named {one.signature.name}")
             self._functions[one.signature.name] = one
             count += len(one.node_def)
         self._left = _MOST_NODES + _MOST_PER_NODE * count
@@ -95,16 +95,16 @@ class Library:
         if name in path:
             circle = " -> ".join((*path[path.index(name) :], name))
             raise pardnn.Error(
-                f"{self._where}: function {name} calls itself ({circle}); such graphs have no end "
+                f"{self._where}function {name} calls itself ({circle}); such graphs have no end "
                 "and cannot be planned"
             )
         if len(path) >= _DEEPEST:
             raise pardnn.Error(
-                f"{self._where}: functions call each other more than {_DEEPEST} deep at {where}"
+                f"{self._where}functions call each other more than {_DEEPEST} deep at {where}"
             )
         if name not in self._functions:
             raise pardnn.Error(
-                f"{self._where}: node {where} calls function {name!r}, which the file does not have"
+                f"{self._where}node {where} calls function {name!r}, which the file does not have"
             )
         return self._functions[name]
 
@@ -113,7 +113,7 @@ class Library:
         self._left -= nodes + 1
         if self._left < 0:
             raise pardnn.Error(
-                f"{self._where}: functions call functions until the graph is more than "
+                f"{self._where}functions call functions until the graph is more than "
                 f"{_MOST_PER_NODE} times its size in the file; expected one that can be inlined"
             )
 
@@ -130,7 +130,7 @@ class Library:
         names = [argument.name for argument in function.signature.input_arg]
         if len(names) != len(node.inputs):
             raise pardnn.Error(
-                f"{self._where}: node {node.name} gives function {function.signature.name} "
+                f"{self._where}node {node.name} gives function {function.signature.name} "
                 f"{len(node.inputs)} inputs, expected {len(names)}"
             )
         return dict(zip(names, node.inputs, strict=True))
@@ -223,7 +223,7 @@ class _Inlining:
 def _instances(
     function: Any, prefix: str, given: dict[str, Tensor], where: str
 ) -> Iterator[Node]:
-    where = f"{where}, function {function.signature.name}"
+    where = f"{where}function {function.signature.name}: "
     kinds = {one.name: one.op for one in function.node_def}
     definitions = nodes_of(_bare(function.node_def), where)
     for one, definition in zip(definitions.values(), function.node_def, strict=True):
@@ -234,11 +234,11 @@ def _instances(
                 if name in kinds:
                     node.controls.append(prefix + name)
                 elif name not in given:
-                    raise pardnn.Error(f"{where}: node {one.name} waits for {name!r}, not there")
+                    raise pardnn.Error(f"{where}node {one.name} waits for {name!r}, not there")
                 else:
                     node.controls.append(given[name][0])
             else:
-                node.inputs.append(_tensor(text, prefix, given, kinds, f"{where}: {one.name}"))
+                node.inputs.append(_tensor(text, prefix, given, kinds, f"{where}{one.name}"))
         yield node
 
 
@@ -261,11 +261,11 @@ def _results(
     function: Any, prefix: str, given: dict[str, Tensor], where: str
 ) -> Iterator[Tensor]:
     kinds = {one.name: one.op for one in function.node_def}
-    where = f"{where}, function {function.signature.name}"
+    where = f"{where}function {function.signature.name}: "
     for argument in function.signature.output_arg:
         if argument.name not in function.ret:
-            raise pardnn.Error(f"{where}: nothing is returned as {argument.name}")
-        yield _tensor(function.ret[argument.name], prefix, given, kinds, where)
+            raise pardnn.Error(f"{where}nothing is returned as {argument.name}")
+        yield _tensor(function.ret[argument.name], prefix, given, kinds, f"{where}the result")
 
 
 def _tensor(

@@ -54,7 +54,7 @@ Nodes = dict[str, Node]
 
 
 def nodes_of(definitions: Iterable[Any], where: str) -> Nodes:
-    """The nodes of a graph by name, in the file's order.
+    """The nodes of a graph by name, in the file's order; `where` begins messages of errors.
 
     Raises pardnn.Error for a node without name or type, a name twice, an input that no node has.
     """
@@ -63,10 +63,10 @@ def nodes_of(definitions: Iterable[Any], where: str) -> Nodes:
         if not one.name or not one.op:
             what = "name" if not one.name else "type"
             raise pardnn.Error(
-                f"{where}: node {number} ({one.name or one.op or 'empty'}) has no {what}"
+                f"{where}node {number} ({one.name or one.op or 'empty'}) has no {what}"
             )
         if one.name in nodes:
-            raise pardnn.Error(f"{where}: two nodes are named {one.name}; names must differ")
+            raise pardnn.Error(f"{where}two nodes are named {one.name}; names must differ")
         node = nodes[one.name] = Node(one.name, one.op, device=one.device, attr=one.attr)
         for text in one.input:
             if text.startswith("^"):
@@ -77,7 +77,7 @@ def nodes_of(definitions: Iterable[Any], where: str) -> Nodes:
         for name in (*(tensor[0] for tensor in node.inputs), *node.controls):
             if name not in nodes:
                 raise pardnn.Error(
-                    f"{where}: node {node.name} reads {name!r}, and there is no node of that name; "
+                    f"{where}node {node.name} reads {name!r}, and there is no node of that name; "
                     "was the graph cut without its inputs?"
                 )
     return nodes

@@ -582,10 +582,3 @@ def _table() -> dict[str, Rule]:
 
 
 _RULES = _table()
-
-
-def values(node: Node, known: Known) -> Sequence[Value | None]:
-    """Values of a node's outputs where they follow from small constants."""
-    from pardnn.readers.tensorflow import folding
-
-    return folding.values(node, known)

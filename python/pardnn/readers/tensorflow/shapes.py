@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import pardnn
-from pardnn.readers.tensorflow import shape_rules, types
+from pardnn.readers.tensorflow import folding, shape_rules, types
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
 from pardnn.readers.tensorflow.optypes import BATCHES, OUTPUT_NAMES, PLACEHOLDERS, VARIABLES
 from pardnn.readers.tensorflow.shape_rules import Shape, Value
@@ -154,7 +154,7 @@ class Shapes:
                 self._values[node.name, 0] = value
 
     def _evaluate(self, node: Node) -> None:
-        for number, value in enumerate(shape_rules.values(node, self)):
+        for number, value in enumerate(folding.values(node, self)):
             if value is not None and value.size <= _MOST_ELEMENTS:
                 self._values[node.name, number] = value
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pardnn
-
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]++|\\.)*+"' r"|'(?:[^'\\\n]++|\\.)*+'" r"|[-+]?[\d.]+[eE][-+]\d+[fF]?|[-+]?[\w.]+|\#[^\n]*|\S"
 )
@@ -49,8 +47,16 @@ class _Entry:
             target[self.key].CopyFrom(self.value)
 
 
+class TextError(ValueError):
+    """What cannot be read, and in which line."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line = line
+
+
 def parse(text: str, message: Any) -> None:
-    """Fill `message` from `text`. Raises pardnn.Error with the line of what cannot be read."""
+    """Fill `message` from `text`. Raises TextError with the line of what cannot be read."""
     reader = _Reader(message)
     done = 0
     try:
@@ -60,7 +66,7 @@ def parse(text: str, message: Any) -> None:
                 reader.take(token)
         reader.finish()
     except (ValueError, TypeError, KeyError, AttributeError, UnicodeError) as error:
-        raise pardnn.Error(f"line {_line(text, done)}: {error}") from None
+        raise TextError(_line(text, done), str(error)) from None
 
 
 class _Reader:
