@@ -489,6 +489,12 @@ def _identities(node: Node, known: Known) -> Sequence[Shape]:
     return [known.shape(tensor) for tensor in node.inputs]
 
 
+def _reduced(node: Node, known: Known) -> Sequence[Shape]:
+    """At most all dimensions."""
+    ranks = [shape for tensor in node.inputs if (shape := known.shape(tensor)) is not None]
+    return [max(ranks, key=lambda s: s[0] or 0)] * 2 if len(ranks) == 2 else [None, None]
+
+
 def _range(node: Node, known: Known) -> Sequence[Shape]:
     values = [known.value(tensor) for tensor in node.inputs]
     if any(value is None for value in values):
@@ -562,6 +568,7 @@ def _table() -> dict[str, Rule]:
     return rules | {
         "AddN": _any_known,
         "BiasAddGrad": _bias_grad,
+        "BroadcastGradientArgs": _reduced,
         "ExpandDims": _expand,
         "IdentityN": _identities,
         "OneHot": _one_hot,

@@ -34,10 +34,14 @@ _NUMPY = {
 
 @dataclass
 class Bindings:
-    """What the user says about shapes: `shapes` by node, `batch` for the first dimension."""
+    """What the user says about shapes: `shapes` by node, `batch` for the first dimension.
+
+    `old`: the graph is older than version 24, which made placeholders' shapes hold.
+    """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     batch: int | None = None
+    old: bool = False
 
 
 class Shapes:
@@ -115,6 +119,10 @@ class Shapes:
         if node.op in PLACEHOLDERS or node.op in BATCHES:
             found = [self._bound(node, shape) for shape in found]
         self._note_value(node, found)
+        for number, shape in enumerate(found):
+            value = self._values.get((node.name, number))
+            if shape is None and value is not None:
+                found[number] = value.shape
         return found
 
     def _source(self, node: Node) -> list[Shape] | None:
@@ -126,8 +134,9 @@ class Shapes:
             return [self._given[node.name]]
         if node.op in PLACEHOLDERS or node.op in VARIABLES:
             shape = dims(node.attr["shape"].shape) if "shape" in node.attr else None
-            # Before version 24, a placeholder without a shape was written as a scalar's.
-            return [None if shape == () and node.op == "Placeholder" else shape]
+            # Before version 24 of graphs, a placeholder of any shape was written as a scalar's.
+            scalar = shape == () and node.op == "Placeholder" and self._bindings.old
+            return [None if scalar else shape]
         if node.op in BATCHES and "output_shapes" in node.attr:
             return [dims(shape) for shape in node.attr["output_shapes"].list.shape]
         if node.op == "ReadVariableOp" and node.inputs:

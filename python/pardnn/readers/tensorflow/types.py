@@ -20,10 +20,12 @@ FLOAT, INT32, STRING, INT64, BOOL, RESOURCE, VARIANT = (
 )
 HANDLES = frozenset({RESOURCE, VARIANT})
 
+# A string without what it holds, as TensorFlow's allocators count it.
+_STRING = 24
 _BYTES = dict(
     zip(
         range(1, len(_NAMES)),
-        (4, 8, 4, 1, 2, 1, None, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2, None, None, 4, 8, 1, 1),
+        (4, 8, 4, 1, 2, 1, _STRING, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2, None, None, 4, 8, 1, 1),
         strict=True,
     )
 )
@@ -35,5 +37,5 @@ def plain(dtype: int) -> int:
 
 
 def item_bytes(dtype: int) -> int | None:
-    """Bytes of one element; None where elements have no fixed size, or the type is unknown."""
+    """Bytes of one element; None for handles and types that are not known."""
     return _BYTES.get(plain(dtype))
