@@ -86,9 +86,10 @@ def _order_one(
 ) -> None:
     """The edges that one update needs, and the readers that come too late."""
     edges: dict[tuple[str, str], None] = {}
-    for access in found:
+    led: set[str] = set()  # reads from which a path now leads to the update
+    for access in sorted(found, key=lambda a: a.read is None):
         key, early = access.key, place[access.key] < place[update]
-        if key == update or paths.to(update, key):
+        if key == update or key in led or paths.to(update, key):
             continue
         if access.read is None:
             # Touching the variable itself: either order will do, as long as it is fixed.
@@ -97,6 +98,7 @@ def _order_one(
         elif place[access.read] < place[update]:
             if early:
                 edges[key, update] = None
+                led.add(access.read)
             else:
                 result.late.append((key, update, variable))
     result.added += [edge for edge in edges if edge not in result.seen]

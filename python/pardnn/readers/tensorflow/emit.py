@@ -48,7 +48,7 @@ def graph_of(
             moved=op.moved if op.moved and not op.every else None,
             every=op.every,
         )
-    return graph, [*profile.notes, *_missing(step, shapes, profile, options, unknown)]
+    return graph, [*profile.notes, *_missing(step, nodes, shapes, profile, options, unknown)]
 
 
 def _inputs(step: Step, op: Op) -> list[str]:
@@ -120,6 +120,7 @@ def _is_gradient(op: Op) -> bool:
 
 def _missing(
     step: Step,
+    nodes: Nodes,
     shapes: Shapes,
     profile: Profile,
     options: Options,
@@ -139,11 +140,10 @@ def _missing(
         how = "" if options.costs else "; --costs FILE takes a RunMetadata or timeline of a step"
         notes.append(f"{lack} for {_some(unknown['times'])}{how}")
     if profile.ns:
-        known = {name for op in step.ops.values() for name in op.members}
-        strange = [name for name in profile.ns if name not in known]
+        strange = [name for name in profile.ns if name not in nodes]
         if strange:
             notes.append(
-                f"{len(strange)} of {len(profile.ns)} names in the costs file are not ops of the "
+                f"{len(strange)} of {len(profile.ns)} names in the costs file are not nodes of the "
                 f"step, such as {strange[0]}"
             )
     return notes

@@ -102,7 +102,7 @@ def _cycle(nodes: Nodes, done: set[str]) -> str:
     return f"nodes wait for each other ({shown}), and no NextIteration is among them"
 
 
-def forward_frames(frames: Frames, nodes: Nodes) -> Iterator[tuple[str, str]]:
+def forward_frames(frames: Frames) -> Iterator[tuple[str, str]]:
     """Pairs (frame, its gradient's frame) of outermost frames.
 
     A gradient's loop takes the name of its forward loop below a scope of its own; handles of stacks

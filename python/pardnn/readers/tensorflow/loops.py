@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pardnn.readers.tensorflow import types
-from pardnn.readers.tensorflow.frames import Frame, Frames, Trips
+from pardnn.readers.tensorflow.frames import Frames, Trips, forward_frames
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
 from pardnn.readers.tensorflow.shapes import Shapes, bytes_of, dims
 
@@ -24,11 +24,13 @@ class Loops:
     def __init__(self, nodes: Nodes, frames: Frames, shapes: Shapes, given: int | None) -> None:
         self._nodes, self._frames, self._shapes, self._given = nodes, frames, shapes, given
         self._assumed: dict[str, None] = {}
-        self._trips: dict[Frame, int] = {}
-        known = Trips(nodes, shapes.number)
-        for frame in sorted(frames.names):
-            found = known.of(frames.members[frame[0]], frame, frames)
-            self._trips[frame] = self.trips_of(frame[-1], found)
+        trips = Trips(nodes, shapes.number)
+        known = {f: trips.of(frames.members[f[0]], f, frames) for f in sorted(frames.names)}
+        for forward, gradient in forward_frames(frames):
+            # A gradient's loop counts down what its forward loop has counted up.
+            if known[gradient,] is None:
+                known[gradient,] = self.trips_of(forward, known[forward,])
+        self._trips = {frame: self.trips_of(frame[-1], found) for frame, found in known.items()}
 
     def trips_of(self, name: str, known: int | None) -> int:
         """Trips of one loop: the file's, else the user's, else assumed."""

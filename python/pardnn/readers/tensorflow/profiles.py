@@ -88,6 +88,7 @@ def profile_in(content: Content) -> Profile:
         events = content.json["traceEvents"]
         profile.events = list(_timeline(content, events))
         profile.counts = _event_counts(events)
+        profile.counts["meta"] = sorted(set(content.json) - {"traceEvents"})
     else:
         kind = files.kind_of(content.data)
         assert kind is not None

@@ -210,6 +210,8 @@ class Step:
         if node.op in ALIAS:
             return True
         count = self._shapes.outputs(name)
+        if any(self._shapes.dtype((name, n)) in types.HANDLES for n in range(count)):
+            return False
         sizes = [self._shapes.size((name, n)) for n in range(count)]
         return bool(sizes) and all(s is not None and s <= _REPEATED_BYTES for s in sizes)
 
@@ -328,7 +330,7 @@ class Step:
                 other = self._unit.get(target)
                 if other is not None and (other in self.variables or not self.ops[other].every):
                     join(f"loc:@{target}", other)
-        for forward, gradient in forward_frames(self._frames, self._nodes):
+        for forward, gradient in forward_frames(self._frames):
             join(self._loop_name(forward), self._loop_name(gradient))
         for source, target in self._loops.saved(self._unit):
             join(source, target)
