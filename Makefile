@@ -141,7 +141,7 @@ run-torch: python-torch
 run-torch-long: python-torch
 	$(in_torch) torch-long pytest -m long $(torch_tests)
 
-.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead bench-torch demo
+.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead bench-torch bench-readers demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
@@ -181,6 +181,9 @@ bench-torch: python-torch  ## PyTorch: overhead, peaks, capture, two towers, tie
 	for what in overhead peaks capture unrolled towers tied script; do \
 	  $(TORCH_VENV)/bin/python bench/torch/run.py $$what --json-out build/bench-torch-$$what.json; \
 	done
+
+bench-readers: python  ## read the files that FOLDER/MANIFEST.tsv lists and compare counts, FOLDER=…
+	python bench/readers/run.py --folder "$(FOLDER)" --json-out build/bench-readers.json
 
 FRAMEWORK ?= tensorflow
 demo: python-$(FRAMEWORK)  ## a model that does not fit one memory-limited worker trains over several; FRAMEWORK=torch

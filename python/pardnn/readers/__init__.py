@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pardnn
-from pardnn.readers import msr_fiddle, refused
+from pardnn.readers import dot, metis, msr_fiddle, onnx, pipedream, refused
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
@@ -21,7 +21,15 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 
 # The first that recognises a file reads it: what is told by its members comes before what is told
 # by the look of its text.
-READERS: tuple[Reader, ...] = (msr_fiddle, tensorflow_traces, tensorflow_graphs)
+READERS: tuple[Reader, ...] = (
+    msr_fiddle,
+    tensorflow_traces,
+    tensorflow_graphs,
+    onnx,
+    pipedream,
+    dot,
+    metis,
+)
 _RECURSION = 1000
 
 
@@ -37,7 +45,11 @@ def read(path: str | Path, options: Options | None = None) -> Reading:
     the rules of graphs; OSError where the system refuses.
     """
     options = options or Options()
-    content = Content.of_file(Path(path), options.member)
+    return read_content(Content.of_file(Path(path), options.member), options)
+
+
+def read_content(content: Content, options: Options) -> Reading:
+    """The graph of a file that was opened; otherwise like ``read``."""
     refused.refuse(content)
     for reader in READERS:
         if reader.recognise(content):

@@ -9,11 +9,14 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import pardnn
 from pardnn.errors import Refusal, UsageError
-from pardnn.readers import Options, Reading, formats, read
+from pardnn.readers import Options, Reading, formats, read_content
+from pardnn.readers.bounds import limit
+from pardnn.readers.content import Content
 
 _BAD_INPUT = 2
 _DEFECT = 70
@@ -49,7 +52,10 @@ def _convert(arguments: Sequence[str]) -> None:
 
 
 def _graph(found: argparse.Namespace, word: str) -> Reading:
-    reading = read(found.file, _options(found))
+    options = _options(found)
+    content = Content.of_file(Path(found.file), options.member)
+    limit(len(content.data), found.file)
+    reading = read_content(content, options)
     for note in reading.notes:
         _complain(word, f"{found.file}: {note}")
     return reading
@@ -72,7 +78,7 @@ def _run(word: str, run: Callable[[Sequence[str]], None], arguments: Sequence[st
         _complain(word, f"{what}: {error.strerror or error}")
         return _BAD_INPUT
     except MemoryError:
-        _complain(word, "this machine has not enough memory for it")
+        _complain(word, "reading it takes more memory than a graph of this size may")
         return _BAD_INPUT
     except KeyboardInterrupt:
         _complain(word, "interrupted")
@@ -101,14 +107,25 @@ def _parser(word: str, example: str, description: str) -> _Parser:
         epilog=f"Formats: {', '.join(formats())}. Example: {example}",
         allow_abbrev=False,
     )
+    _add_options(parser)
+    parser.add_argument("file", metavar="FILE", help="of any of the formats below")
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dim", action="append", default=[], metavar="NAME=N", help="a dimension left open")
     add("--shape", action="append", default=[], metavar="NAME=N,N,...", help="of an input")
     add("--trips", metavar="N", help="of loops that do not say how often they run")
     add("--costs", metavar="FILE", help="measured times")
     add("--member", metavar="NAME", help="of an archive")
-    add("file", metavar="FILE", help="of any of the formats below")
-    return parser
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Options of readers, as the command line has them. Raises UsageError."""
+    parser = _Parser(prog="options", allow_abbrev=False)
+    _add_options(parser)
+    return _options(parser.parse_args(list(arguments)))
 
 
 def _options(found: argparse.Namespace) -> Options:

@@ -13,13 +13,13 @@ seconds, in some with values that are neither. ``size`` says it better, and is w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pardnn
 from pardnn.readers.content import Content
+from pardnn.readers.edges import Edges
 from pardnn.readers.errors import ReadError, quoted
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.values import bytes_of, integer, ns_of_ms, text_of
 
 NAME = "msr-fiddle"
@@ -30,16 +30,13 @@ _NODE = ("id", "fpgaLatency")
 _EDGE = ("sourceId", "destId")
 
 
-@dataclass
-class _Edges:
-    """Edges by node: ``inputs`` are references to outputs, ``sizes`` the outputs' bytes."""
+class _Edges(Edges):
+    """Edges, and what their costs were seen to be."""
 
-    inputs: dict[int, list[str]] = field(default_factory=dict)
-    sizes: dict[int, list[int | None]] = field(default_factory=dict)
-    in_ms: int = 0
-    in_seconds: int = 0
-    with_bytes: int = 0
-    without_size: int = 0
+    in_ms = 0
+    in_seconds = 0
+    with_bytes = 0
+    without_size = 0
 
 
 def recognise(content: Content) -> bool:
@@ -58,7 +55,8 @@ def read(content: Content, options: Options) -> Reading:
     nodes = _nodes(top["nodes"], content.name)
     edges = _edges(top["edges"], nodes, content.name)
     kinds = _kinds(nodes.values())
-    graph = pardnn.Graph(kinds, {"costs": "measured", "source": NAME})
+    counts = {"nodes": len(nodes), "edges": len(top["edges"])}
+    graph = started(NAME, "measured", counts, kinds)
     held = 0
     for number, node in nodes.items():
         held += _add(graph, node, edges, len(kinds) > 1, f"{content.name}: node {number}")
@@ -66,7 +64,7 @@ def read(content: Content, options: Options) -> Reading:
         graph,
         NAME,
         _notes(edges, kinds, held),
-        {"nodes": len(nodes), "edges": len(top["edges"])},
+        counts,
     )
 
 
@@ -94,7 +92,6 @@ def _edges(rows: object, nodes: dict[int, dict[str, Any]], name: str) -> _Edges:
     if not isinstance(rows, list):
         raise ReadError(f"{name}: edges", quoted(rows), "a list")
     edges = _Edges()
-    outputs: dict[int, dict[int | None, int]] = {}
     for place, row in enumerate(rows):
         where = f"{name}: edges[{place}]"
         _check(row, _EDGE, where)
@@ -104,13 +101,8 @@ def _edges(rows: object, nodes: dict[int, dict[str, Any]], name: str) -> _Edges:
                 raise ReadError(where, f"an edge of the node {end}", "the id of a node")
         source, reader = ends
         size = None if row.get("size") is None else bytes_of(row["size"], where, "the size")
-        known = outputs.setdefault(source, {})
-        output = known.setdefault(size, len(known))
-        edges.inputs.setdefault(reader, []).append(
-            f"n{source}:{output}" if output else f"n{source}"
-        )
+        edges.add(f"n{source}", f"n{reader}", size)
         _count_cost(edges, row.get("size"), row.get("cost"))
-    edges.sizes = {source: list(known) for source, known in outputs.items()}
     return edges
 
 
@@ -154,7 +146,7 @@ def _add(
     key, colour = f"n{number}", node.get("colorClass")
     is_backward = bool(node.get("isBackwardNode", False))
     size = bytes_of(node.get("size") or 0, where, "the size")
-    outputs: list[int | None | str] = list(edges.sizes.get(number, []))
+    outputs: list[int | None | str] = list(edges.outputs(key))
     group = None if colour is None else pardnn.escape_key(f"c{colour}")
     held = 0
     if not outputs and size and not is_backward:
@@ -168,7 +160,7 @@ def _add(
         key,
         "Node",
         _cost(node, has_host, where),
-        edges.inputs.get(number, []),
+        edges.inputs.get(key, []),
         outputs,
         group=group,
         phase="b" if is_backward else "f",

@@ -61,3 +61,16 @@ class Reader(Protocol):
 
     def read(self, content: Content, options: Options) -> Reading:
         """The graph. Raises ReadError."""
+
+
+def started(
+    name: str, costs: str, counts: Mapping[str, object], kinds: Sequence[str] = ("any",)
+) -> pardnn.Graph:
+    """A graph to which nothing was added, which says where it comes from.
+
+    ``costs``: ``measured``, ``stated`` or ``unknown``. ``counts``: as in Reading.
+    """
+    about = {"costs": costs, "source": name}
+    if counts:
+        about["file"] = ", ".join(f"{what} {count}" for what, count in counts.items())
+    return pardnn.Graph(kinds, about)

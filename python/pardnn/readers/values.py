@@ -48,3 +48,11 @@ def _whole(found: int, place: str, what: str, limit: str) -> int:
 def text_of(value: object) -> str:
     """A name as text that can be written: JSON may hold halves of characters."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def decimal(text: str, place: str, what: str) -> float:
+    """A finite number of at least 0, out of text."""
+    try:
+        return number(float(text), place, what)
+    except ValueError:
+        raise ReadError(place, f"{what} {quoted(text)}", "a number") from None

@@ -57,7 +57,8 @@ std::string machine_help() {
   return "instead of the options below a machine file, or one of\n" + names;
 }
 
-// As much as no plan of the graph can pass: everything at once, and each tensor is on a device once.
+// As much as no plan of the graph can pass: everything at once, and each tensor is on a device
+// once.
 std::int64_t room_for_all_of(const Graph& graph) {
   std::int64_t bytes = 1, workspace_bytes = 0;
   for (const TensorId tensor : graph.tensors()) {
@@ -82,7 +83,9 @@ std::vector<Option> MachineOptions::table() {
        [this](std::string_view text) {
          devices = integer_of("--devices", text, 1, static_cast<std::int64_t>(kMaxDevices));
        }},
-      {"--memory", "SIZE[,SIZE...]", "memory of each device: 16GiB, or one size per device; without it,\nroom for the whole graph",
+      {"--memory", "SIZE[,SIZE...]",
+       "memory of each device: 16GiB, or one size per device; without it,\nroom for the whole "
+       "graph",
        [this](std::string_view text) { memory_bytes = sizes_of("--memory", text); }},
       {"--bandwidth", "RATE", "of the link between each two devices (12GB/s)",
        [this](std::string_view text) {
