@@ -105,7 +105,9 @@ def _order_one(
     result.seen.update(edges)
 
 
-def _late(before: Mapping[str, Sequence[str]], updates: Mapping[str, Sequence[Access]]) -> list[str]:
+def _late(
+    before: Mapping[str, Sequence[str]], updates: Mapping[str, Sequence[Access]]
+) -> list[str]:
     """All keys in topological order, an update only when nothing else is left to do first."""
     number = {key: n for n, key in enumerate(before)}
     names = list(before)
@@ -129,10 +131,7 @@ def _late(before: Mapping[str, Sequence[str]], updates: Mapping[str, Sequence[Ac
         if not count:
             is_ready(key)
     while ready or late:
-        if ready:
-            key = names[heapq.heappop(ready)]
-        else:
-            key = _next_update(late, updates, done)
+        key = names[heapq.heappop(ready)] if ready else _next_update(late, updates, done)
         order.append(key)
         done.add(key)
         for reader in after.get(key, ()):

@@ -1,4 +1,4 @@
-"""Small files of TensorFlow's, written as text and turned into binary form where a test needs it."""
+"""Small files of TensorFlow's, written as text and turned into binary form where needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of small tensors that follow from constants and shapes: shapes, axes, indices, counters."""
+"""Values of small tensors that follow from constants and shapes: axes, indices, counters."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def _strided(node: Node, given: list[Value]) -> Sequence[Value | None]:
 
 def _sliced(node: Node, given: list[Value]) -> Sequence[Value | None]:
     starts, sizes = given[1].reshape(-1), given[2].reshape(-1)
-    parts = [slice(int(b), None if s < 0 else int(b + s)) for b, s in zip(starts, sizes, strict=True)]
+    parts = [
+        slice(int(b), None if s < 0 else int(b + s)) for b, s in zip(starts, sizes, strict=True)
+    ]
     return [given[0][tuple(parts)]]
 
 

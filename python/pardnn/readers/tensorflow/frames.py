@@ -129,7 +129,11 @@ class Trips:
         bounds = []
         for name in inside:
             node = self._nodes[name]
-            if node.op in ("Less", "LessEqual") and len(node.inputs) == 2 and name in self._conditions:
+            if (
+                node.op in ("Less", "LessEqual")
+                and len(node.inputs) == 2
+                and name in self._conditions
+            ):
                 bound = self._bound(node)
                 if bound is not None:
                     bounds.append(bound)

@@ -200,8 +200,8 @@ class _Inlining:
 
     def _join(self) -> None:
         """Edges to outputs of calls lead on; who waits for a call waits for all of its effects."""
-        read = set()
-        waited = set()
+        read: set[str] = set()
+        waited: set[str] = set()
         for node in self._flat.values():
             read.update(tensor[0] for tensor in node.inputs)
             node.inputs = [self.resolve(tensor) for tensor in node.inputs]
@@ -220,9 +220,7 @@ class _Inlining:
                 node.controls = [one for one in node.controls if one in self._flat]
 
 
-def _instances(
-    function: Any, prefix: str, given: dict[str, Tensor], where: str
-) -> Iterator[Node]:
+def _instances(function: Any, prefix: str, given: dict[str, Tensor], where: str) -> Iterator[Node]:
     where = f"{where}function {function.signature.name}: "
     kinds = {one.name: one.op for one in function.node_def}
     definitions = nodes_of(_bare(function.node_def), where)
@@ -257,9 +255,7 @@ class _Bare:
     input: tuple[str, ...] = ()
 
 
-def _results(
-    function: Any, prefix: str, given: dict[str, Tensor], where: str
-) -> Iterator[Tensor]:
+def _results(function: Any, prefix: str, given: dict[str, Tensor], where: str) -> Iterator[Tensor]:
     kinds = {one.name: one.op for one in function.node_def}
     where = f"{where}function {function.signature.name}: "
     for argument in function.signature.output_arg:

@@ -96,7 +96,9 @@ class Loops:
         for _ in range(_MOST_HOPS):
             node = self._nodes[name]
             if node.op in _WRITES and node.inputs:
-                written = self._shapes.size(node.inputs[min(_WRITES[node.op], len(node.inputs) - 1)])
+                written = self._shapes.size(
+                    node.inputs[min(_WRITES[node.op], len(node.inputs) - 1)]
+                )
                 return None if written is None else written * self.all_trips(name)
             if self._shapes.dtype((name, 0)) != types.FLOAT or not node.inputs:
                 break

@@ -1,7 +1,7 @@
 """The parts of TensorFlow's protocol buffer messages that are read, declared for `protobuf`.
 
-Names and numbers are those of tensorflow/core/framework/*.proto and tensorflow/core/protobuf/*.proto;
-a field that is not declared here is skipped when a file is read.
+Names and numbers are those of tensorflow/core/framework/*.proto and tensorflow/core/protobuf/
+*.proto; a field that is not declared here is skipped when a file is read.
 """
 
 from __future__ import annotations

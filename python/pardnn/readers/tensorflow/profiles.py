@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median_low
-from typing import Any
+from typing import Any, TypeGuard
 
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError
@@ -100,7 +100,7 @@ def profile_in(content: Content) -> Profile:
     return profile
 
 
-# --- rows ------------------------------------------------------------------------------------------
+# --- rows --------------------------------------------------------------------------------------
 
 
 def _step_stats(stats: Any, sizes: dict[tuple[str, int], int]) -> Iterator[Event]:
@@ -166,9 +166,10 @@ def _timeline(content: Content, events: Sequence[Any]) -> Iterator[Event]:
         yield Event(track, str(arguments["name"]), kind, *ns, inputs)
 
 
-def _is_time(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= value < _MOST_NS / 1000  # type: ignore[operator]
+def _is_time(value: object) -> TypeGuard[float]:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < _MOST_NS / 1000
 
 
 def _hashable(value: object) -> object:
@@ -187,7 +188,7 @@ def _track(device: str) -> str | None:
     return f"{_HOST} {device}"
 
 
-# --- one time for each op ----------------------------------------------------------------------------
+# --- one time for each op ----------------------------------------------------------------------
 
 
 def _times(profile: Profile) -> None:

@@ -384,9 +384,7 @@ def _strided_slice(node: Node, known: Known) -> Sequence[Shape]:
         if isinstance(part, slice):
             size = given[axis]
             whole = part == slice(None) or part == slice(None, None, 1)
-            result.append(
-                size if whole or size is None else len(range(*part.indices(size)))
-            )
+            result.append(size if whole or size is None else len(range(*part.indices(size))))
         axis += 1
     return [(*result, *given[axis:])]
 

@@ -24,7 +24,7 @@ HANDLE_BYTES = 256
 _MOST_BYTES = 2**62
 # Values are worked out for tensors of at most this many elements: shapes, axes, indices.
 _MOST_ELEMENTS = 1024
-_NUMPY = {
+_NUMPY: dict[int, np.dtype[Any]] = {
     types.FLOAT: np.dtype("<f4"),
     types.INT32: np.dtype("<i4"),
     types.INT64: np.dtype("<i8"),
@@ -62,6 +62,8 @@ class Shapes:
         self._given = given or {}
         self._shapes: dict[str, list[Shape]] = {}
         self._values: dict[Tensor, Value] = {}
+        self._types: dict[Tensor, int] = {}
+        self._sizes: dict[Tensor, int | None] = {}
         self.unbound: list[str] = []
         """Placeholders and batches of which some dimension is not known."""
         self._last = _last_read(nodes)
@@ -88,7 +90,10 @@ class Shapes:
 
     def dtype(self, tensor: Tensor) -> int:
         """Number of the element type, 0 where it is not known."""
-        return shape_rules.dtype(self.nodes[tensor[0]], tensor[1])
+        found = self._types.get(tensor)
+        if found is None:
+            found = self._types[tensor] = shape_rules.dtype(self.nodes[tensor[0]], tensor[1])
+        return found
 
     def elements(self, tensor: Tensor) -> int | None:
         """How many elements, None where a dimension is not known."""
@@ -99,10 +104,12 @@ class Shapes:
 
     def size(self, tensor: Tensor) -> int | None:
         """Bytes, None where they are not known. Raises pardnn.Error beyond 2^62."""
-        dtype = self.dtype(tensor)
-        if dtype in types.HANDLES:
-            return HANDLE_BYTES
-        return bytes_of(self.shape(tensor), dtype, tensor[0])
+        if tensor not in self._sizes:
+            dtype = self.dtype(tensor)
+            handle = dtype in types.HANDLES
+            shape = self.shape(tensor)
+            self._sizes[tensor] = HANDLE_BYTES if handle else bytes_of(shape, dtype, tensor[0])
+        return self._sizes[tensor]
 
     def _infer(self, node: Node) -> list[Shape]:
         stated = _stated(node)
@@ -195,13 +202,14 @@ def constant(tensor: Any, shape: Shape) -> Value | None:
     kind = _NUMPY.get(types.plain(tensor.dtype))
     if kind is None or shape is None:
         return None
-    count = math.prod(size or 0 for size in shape)
+    sizes = tuple(size or 0 for size in shape)
+    count = math.prod(sizes)
     if count > _MOST_ELEMENTS:
         return None
     if tensor.tensor_content:
         if len(tensor.tensor_content) != count * kind.itemsize:
             return None
-        return np.frombuffer(tensor.tensor_content, kind).reshape(shape)  # type: ignore[arg-type]
+        return np.frombuffer(tensor.tensor_content, kind).reshape(sizes)
     listed = {
         types.FLOAT: tensor.float_val,
         types.INT32: tensor.int_val,
@@ -211,7 +219,7 @@ def constant(tensor: Any, shape: Shape) -> Value | None:
     given = list(listed[:count]) or [0]
     # The last element stands for all that follow it.
     filled = given + [given[-1]] * (count - len(given))
-    return np.array(filled[:count], kind).reshape(shape)  # type: ignore[arg-type]
+    return np.array(filled[:count], kind).reshape(sizes)
 
 
 def _stated(node: Node) -> list[Shape]:

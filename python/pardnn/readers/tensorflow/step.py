@@ -29,7 +29,16 @@ _ATTEMPTS = 4
 _SPLITS = frozenset({"Switch", "RefSwitch"})
 _ITERATORS = frozenset({"IteratorV2", "Iterator", "OneShotIterator", "IteratorFromStringHandle"})
 _FREE = frozenset({"NoOp", "ControlTrigger"})
-_RANDOM = ("Random", "Truncated", "Stateless", "Multinomial", "ReadFile", "Queue", "Reader", "PyFunc")
+_RANDOM = (
+    "Random",
+    "Truncated",
+    "Stateless",
+    "Multinomial",
+    "ReadFile",
+    "Queue",
+    "Reader",
+    "PyFunc",
+)
 
 
 @dataclass(slots=True)
@@ -75,6 +84,7 @@ class Step:
         self.groups = Groups()
         self.notes: list[str] = []
         self._unit: dict[str, str] = {}
+        self._leaving: dict[str, int] = {}
         self._region: dict[str, Region] = {}
         self._make_units()
         self._out = self._exits()
@@ -90,7 +100,7 @@ class Step:
         self._order()
         self.notes += self._loops.notes()
 
-    # --- units -----------------------------------------------------------------------------------
+    # --- units --------------------------------------------------------------------------------
 
     def _make_units(self) -> None:
         for name in self._frames.order:
@@ -115,7 +125,7 @@ class Step:
     def _exits(self) -> dict[Tensor, int]:
         """Outputs of loops that nodes outside of them read, numbered per loop."""
         found: dict[Tensor, int] = {}
-        count: dict[str, int] = {}
+        count = self._leaving
         for name, node in self._nodes.items():
             for tensor in node.inputs:
                 source = self._unit[tensor[0]]
@@ -126,7 +136,7 @@ class Step:
                     count[source] = found[tensor] + 1
         return found
 
-    # --- edges -----------------------------------------------------------------------------------
+    # --- edges --------------------------------------------------------------------------------
 
     def _connect(self, op: Op) -> None:
         for name in op.members:
@@ -194,7 +204,7 @@ class Step:
         units = [self._unit.get(t[0], t[0]) for t in op.inputs if not isinstance(t, str)]
         return list(dict.fromkeys([*units, *op.controls]))
 
-    # --- what ops give -----------------------------------------------------------------------------
+    # --- what ops give ------------------------------------------------------------------------
 
     def _is_every(self, op: Op) -> bool:
         name = op.members[0]
@@ -224,7 +234,9 @@ class Step:
         for number in range(self._shapes.outputs(node.name)):
             tensor = (node.name, number)
             text = self._output(op, node, tensor, taken)
-            op.outputs.append(f"{_text(text)}*" if tensor in self._fetched and not op.every else text)
+            op.outputs.append(
+                f"{_text(text)}*" if tensor in self._fetched and not op.every else text
+            )
         region = self._region.get(node.name)
         trips = 1 if region is None else self._loops.trips_of(node.name, region.trips)
         op.flops = (flops_of(node, self._shapes) or 0) if region is None else region.flops * trips
@@ -250,9 +262,9 @@ class Step:
             index = op.number.get(given, -1)
             if index in taken or index < 0 or given in self._handles or not self._owned(given):
                 continue
-            if self._shapes.size(given) == size and self._shapes.dtype(
-                given
-            ) == self._shapes.dtype(tensor):
+            if self._shapes.size(given) == size and self._shapes.dtype(given) == self._shapes.dtype(
+                tensor
+            ):
                 taken.add(index)
                 return f"{size}~{index}"
         return size
@@ -310,7 +322,7 @@ class Step:
         known = [size for size in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None
 
-    # --- groups and order --------------------------------------------------------------------------
+    # --- groups and order ---------------------------------------------------------------------
 
     def _join(self) -> None:
         join = self.groups.join
@@ -409,7 +421,9 @@ class Step:
     def reference(self, tensor: Tensor) -> tuple[str, int]:
         """The op that makes a tensor, and the number of its output."""
         if tensor[1] < 0:
-            return tensor[0], len([t for t in self._out if self._unit[t[0]] == tensor[0]]) - 1 - tensor[1]
+            return tensor[0], len(
+                [t for t in self._out if self._unit[t[0]] == tensor[0]]
+            ) - 1 - tensor[1]
         return self._unit[tensor[0]], self._out.get(tensor, tensor[1])
 
     def times(self, measured: Mapping[str, int], op: Op) -> int | None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _TOKEN = re.compile(
-    r'"(?:[^"\\\n]++|\\.)*+"' r"|'(?:[^'\\\n]++|\\.)*+'" r"|[-+]?[\d.]+[eE][-+]\d+[fF]?|[-+]?[\w.]+|\#[^\n]*|\S"
+    r'"(?:[^"\\\n]++|\\.)*+"'
+    r"|'(?:[^'\\\n]++|\\.)*+'"
+    r"|[-+]?[\d.]+[eE][-+]\d+[fF]?|[-+]?[\w.]+|\#[^\n]*|\S"
 )
 _PIECE = 1 << 22
 _DEEPEST = 100
