@@ -14,12 +14,23 @@ from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refus
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
+from pardnn.readers.tensorflow import graphs as tensorflow_graphs
+from pardnn.readers.tensorflow import traces as tensorflow_traces
 
 __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 
 # The first that recognises a file reads it: what is told by its members comes before what is told
 # by the look of its text.
-READERS: tuple[Reader, ...] = (msr_fiddle, mxnet, onnx, pipedream, dot, metis)
+READERS: tuple[Reader, ...] = (
+    msr_fiddle,
+    tensorflow_traces,
+    tensorflow_graphs,
+    mxnet,
+    onnx,
+    pipedream,
+    dot,
+    metis,
+)
 _RECURSION = 1000
 
 

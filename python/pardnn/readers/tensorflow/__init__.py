@@ -1,0 +1,1 @@
+"""TensorFlow's files: graphs, MetaGraphs, SavedModels, and what its profilers write."""
