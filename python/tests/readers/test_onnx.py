@@ -150,7 +150,7 @@ def test_subgraphs_are_one_op_that_reads_what_they_capture(tmp_path: Path) -> No
         "op c Input 0 > 1 every=1",
         "op w.read Read 0 < w > =0 @w ph=f",
         "op x Input 0 > 16 every=1",
-        "op if If ? < c x w.read > 16* @if ph=f name=if",
+        "op if If ? < c w.read x > 16* @if ph=f name=if",
     ]
     assert (reading.counts["subgraphs"], reading.counts["subn"]) == (2, 2)
     assert "2 ops in the bodies of loops" in reading.notes[-1]
