@@ -10,9 +10,9 @@ from pardnn.readers.tensorflow import types
 from pardnn.readers.tensorflow.arithmetic import flops_of
 from pardnn.readers.tensorflow.frames import in_order
 from pardnn.readers.tensorflow.functions import Body, Library, Path
+from pardnn.readers.tensorflow.known import Shape
 from pardnn.readers.tensorflow.nodes import Node, Tensor
 from pardnn.readers.tensorflow.optypes import LOOKS, READS, WHILES, written
-from pardnn.readers.tensorflow.shape_rules import Shape
 from pardnn.readers.tensorflow.shapes import Bindings, Shapes
 from pardnn.readers.tensorflow.variables import handles_of
 
