@@ -167,8 +167,9 @@ bench-quality: build python $(QUALITY_VENV)/.packages  ## steps of plans against
 	python bench/quality/run.py $(QUALITY_OPTIONS) --json-out build/bench-quality.json
 	$(QUALITY_VENV)/bin/python bench/quality/optimum.py --json-out build/bench-optimum.json
 	cmake --preset release -DPARDNN_BENCH=ON --log-level=WARNING
-	cmake --build --preset release --parallel $(JOBS) --target pardnn_exhaustive
+	cmake --build --preset release --parallel $(JOBS) --target pardnn_exhaustive pardnn_favourites
 	build/release/pardnn_exhaustive 400 200
+	$(QUALITY_VENV)/bin/python bench/quality/favourites.py --json-out build/bench-favourites.json
 
 bench-fidelity: python-tensorflow  ## predicted against measured peaks and steps of the examples
 	$(TF_VENV)/bin/python bench/fidelity/run.py --json-out build/bench-fidelity.json

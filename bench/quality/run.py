@@ -42,6 +42,13 @@ def words(text: str) -> list[str]:
     return text.split(",")
 
 
+def links(text: str) -> list[str]:
+    for link in words(text):
+        if link.count("+") != 1:
+            raise argparse.ArgumentTypeError(f"found {link!r}, expected such as 12GB/s+25us")
+    return words(text)
+
+
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_argument_group("what is planned")
@@ -54,12 +61,14 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     what.add_argument("--only-folders", action="store_true", help="no graph of corpus.toml")
     how = parser.add_argument_group("lists of what it is planned for, separated by commas")
     how.add_argument("--devices", type=words, default=["2", "4", "8", "16"], metavar="K,...")
-    how.add_argument("--links", type=words, default=["50GB/s+10us", "12GB/s+25us"],
+    how.add_argument("--links", type=links, default=["50GB/s+10us", "12GB/s+25us"],
                      metavar="BANDWIDTH+OVERHEAD,...")  # fmt: skip
     how.add_argument("--contention", type=words, default=["off", "on"], metavar="off,on")
     how.add_argument("--memory", type=words, default=[settings.UNLIMITED, "2.0", "1.3", "1.1"],
                      metavar="unlimited,X,...", help="X: times the even share")  # fmt: skip
     how.add_argument("--algorithms", type=words, default=["auto", "etf", "pardnn"], metavar="A,...")
+    how.add_argument("--sequence", choices=("free", "given", "fifo"), default="free")
+    how.add_argument("--guarantee", choices=("any-timing",))
     how.add_argument("--budget", metavar="TIME", help="of each plan")
     how.add_argument("--steps", metavar="N", help="of each search (200 without --budget)")
     run = parser.add_argument_group("the run and its answer")
@@ -150,6 +159,9 @@ def main() -> int:
         write_rows(BASELINE, measure_baseline(options))
         return 0
     search = ["--budget", options.budget] if options.budget else ["--steps", options.steps or "200"]
+    search += ["--sequence", options.sequence]
+    if options.guarantee is not None:
+        search += ["--guarantee", options.guarantee]
     graphs = chosen_graphs(options)
     devices = [int(count) for count in options.devices]
     wanted = [*settings.every(devices, options.links, options.contention, options.memory)]

@@ -26,6 +26,7 @@ READERS: tuple[Reader, ...] = (
     mxnet,
     tensorflow_traces,
     tensorflow_graphs,
+    mxnet,
     onnx,
     pipedream,
     dot,

@@ -26,7 +26,7 @@ from pardnn.torch.nodes import (
 )
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = "6"
+_FORMAT = "7"
 # Dispatch and what other ops leave in the caches: an op inside of a step is slower than alone.
 _IN_STEP_NS, _VIEW_NS = 3_000, 1_000
 # Larger ops are estimated: to measure them would need their memory.

@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
+
+from pardnn.torch import sparse
 from pardnn.torch.nodes import Op, Value, tensor_of, value_of
 from pardnn.torch.tracing import Trace
 
@@ -15,11 +18,18 @@ class Gradient:
     """How a parameter gets its gradient from a value of the trace.
 
     ``is_own``: nothing else lies in that memory, so that it is handed over as it is; else copied.
+    ``indices``: of a sparse one, whose ``value`` are its values.
     """
 
     parameter: str
     value: Value
     is_own: bool
+    indices: Value | None = None
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values that are read for it."""
+        return (self.value,) if self.indices is None else (self.value, self.indices)
 
 
 def roots_of(ops: Sequence[Op]) -> dict[Value, Value]:
@@ -33,11 +43,31 @@ def roots_of(ops: Sequence[Op]) -> dict[Value, Value]:
     return root
 
 
+def _sparse_of(trace: Trace) -> dict[str, tuple[torch.fx.Node, torch.fx.Node]]:
+    """The indices and values of each sparse gradient, by parameter."""
+    found = {}
+    for name, node in zip(trace.trained, trace.outputs[1:], strict=False):
+        if node is not None and node.target is sparse.MAKE:
+            indices, values = node.args[3:5]
+            found[name] = indices, values
+    return found
+
+
+def gradient_rows(trace: Trace) -> dict[str, int | None]:
+    """Of each parameter that has a gradient: how many rows that has if it is sparse."""
+    of_sparse = {name: len(tensor_of(value_of(v))) for name, (_, v) in _sparse_of(trace).items()}
+    outputs = zip(trace.trained, trace.outputs[1:], strict=False)
+    return {name: of_sparse.get(name) for name, node in outputs if node is not None}
+
+
 def gradients_of(trace: Trace, ops: Sequence[Op], root: Mapping[Value, Value]) -> list[Gradient]:
     """Of each trained parameter that the loss depends on, in the optimizer's order."""
+    outputs = dict(zip(trace.trained, trace.outputs[1:], strict=False))
+    made_sparse = _sparse_of(trace)
+    indices_of = {name: value_of(indices) for name, (indices, _) in made_sparse.items()}
     values = {
-        name: value_of(node)
-        for name, node in zip(trace.trained, trace.outputs[1:], strict=False)
+        name: value_of(made_sparse[name][1] if name in made_sparse else node)
+        for name, node in outputs.items()
         if node is not None
     }
     names = [*trace.parameters, *trace.buffers]
@@ -54,6 +84,10 @@ def gradients_of(trace: Trace, ops: Sequence[Op], root: Mapping[Value, Value]) -
         memory = root.get(value, value)
         like = tensor_of(Value(state[name], 0))
         is_alone = memory in made and count[memory] == 1
-        return is_alone and bool(tensor_of(value).stride() == like.stride())
+        has_strides = name in indices_of or tensor_of(value).stride() == like.stride()
+        return is_alone and bool(has_strides)
 
-    return [Gradient(name, value, is_own(name, value)) for name, value in values.items()]
+    return [
+        Gradient(name, value, is_own(name, value), indices_of.get(name))
+        for name, value in values.items()
+    ]

@@ -14,7 +14,15 @@ import torch
 from pardnn.torch.calls import Constants
 from pardnn.torch.gradients import Gradient
 from pardnn.torch.nodes import Op, Value, value_of
-from pardnn.torch.programs import Line, Program, Programs, call_text, with_ends
+from pardnn.torch.programs import (
+    Line,
+    Program,
+    Programs,
+    around_draw,
+    call_text,
+    gradient_text,
+    with_ends,
+)
 from pardnn.torch.step_graph import Item
 from pardnn.torch.worker import Setup, Worker
 
@@ -89,9 +97,8 @@ class _Writer:
                 self._line(f"{variable} = state[{shared.name_of[item]!r}]", (), (variable,))
                 self._copy(value, home)
         elif isinstance(item, Gradient):
-            variable = self._variable(item.value, home)
-            text = f"run.gradient({item.parameter!r}, {variable}, {item.is_own})"
-            self._line(text, (variable,))
+            variables = [self._variable(value, home) for value in item.reads]
+            self._line(gradient_text(item, variables), variables)
         else:
             variable = self._variable(shared.new_buffers[item], home)
             self._line(f"run.write({item!r}, {variable})", (variable,))
@@ -105,7 +112,11 @@ class _Writer:
         makes = [self._variable(Value(op.node, n), number) for n in range(len(op.outputs))]
         is_many = isinstance(op.node.meta.get("val"), (tuple, list))
         made = f"({', '.join(makes)},)" if is_many else makes[0]
+        again = self._shared.again
+        before, after = around_draw(op.node, again, again.values())
+        self._lines += before
         self._line(f"{made} = {call}", reads, makes)
+        self._lines += after
 
     def _copy(self, value: Value, home: int) -> None:
         for crossing in self._shared.crossings_of.get(value, ()):

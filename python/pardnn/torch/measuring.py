@@ -49,9 +49,16 @@ class Found(NamedTuple):
 
 def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, Found]]:
     """What was found of each call; those that fail are left out."""
+    memory = dict(_answers(asked, "memory"))
+    times = _answers({key: call for key, call in asked.items() if key in memory}, "time")
+    for key, ns in times:
+        yield key, Found(ns, *memory[key])
+
+
+def _answers(asked: Mapping[str, Asked], what: str) -> Iterator[tuple[str, Any]]:
     left = list(asked.items())
     while left:
-        with _Child() as child:
+        with _Child(what) as child:
             while left:
                 key, call = left.pop(0)
                 try:
@@ -59,61 +66,67 @@ def measured(asked: Mapping[str, Asked]) -> Iterator[tuple[str, Found]]:
                 except (EOFError, ConnectionError):
                     _LOG.info("%s cannot be measured alone: it crashes", key)
                     break
-                if isinstance(answer, Found):
-                    yield key, answer
-                else:
+                if isinstance(answer, str):
                     _LOG.info("%s cannot be measured alone: %s", key, answer)
+                else:
+                    yield key, answer
 
 
 class _Child:
-    """The process that measures."""
+    """The process that measures: "time" or "memory"."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
 
     def __enter__(self) -> _Child:
         self._process, self._connection = children.start(
             "pardnn.torch.measuring", variables=children.WORKER
         )
+        tensors.send_object(self._connection, self._what)
         return self
 
-    def ask(self, call: Asked) -> Found | str:
-        """What was found, or what went wrong."""
+    def ask(self, call: Asked) -> Any:
+        """What was found, or as a text what went wrong."""
         tensors.send_object(self._connection, call)
-        answer = tensors.receive_object(self._connection)
-        return answer if isinstance(answer, str) else Found(*answer)
+        return tensors.receive_object(self._connection)
 
     def __exit__(self, *error: object) -> None:
         self._connection.close()  # which ends it
         self._process.wait()
 
 
-def _measure(asked: Asked) -> tuple[int, list[int], int] | str:
+def _measure(asked: Asked, measure: Callable[[Callable[[], Any]], Any]) -> Any:
     try:
         names = {**names_of(asked.constants), "t": [_made(layout) for layout in asked.layouts]}
         call = eval(f"lambda: {asked.call}", names)  # noqa: S307  our own text
-        times: list[int] = []
-        end = time.perf_counter() + _BUDGET_S
-        while len(times) <= _LEAST_RUNS or (len(times) <= _MOST_RUNS and time.perf_counter() < end):
-            begin = time.thread_time_ns()
-            answer = call()
-            times.append(time.thread_time_ns() - begin)
-        del answer
-        most, sizes = _memory(call)
+        call()  # the first one warms up
+        return measure(call)
     except (RuntimeError, IndexError, ValueError, MemoryError) as error:
         return str(error)
-    workspace = most - sum(sizes)
-    # The first one warms up.
-    return int(statistics.median(times[1:])), sizes, workspace if workspace > _LEAST_BYTES else 0
 
 
-def _memory(call: Callable[[], Any]) -> tuple[int, list[int]]:
-    """The most bytes that a call needs at once, and those of each tensor that it answers."""
-    keep_nothing()
+def _time(call: Callable[[], Any]) -> int:
+    """The median ns of a call."""
+    times: list[int] = []
+    end = time.perf_counter() + _BUDGET_S
+    while len(times) < _LEAST_RUNS or (len(times) < _MOST_RUNS and time.perf_counter() < end):
+        begin = time.thread_time_ns()
+        answer = call()
+        times.append(time.thread_time_ns() - begin)
+    del answer
+    return int(statistics.median(times))
+
+
+def _memory(call: Callable[[], Any]) -> tuple[list[int], int]:
+    """The bytes of each tensor that a call answers, and those it needs besides while it runs."""
     high_water = HighWater()
     high_water.reset()
     answer = call()
     most = high_water.bytes()
-    keep_freed()
     leaves = [leaf for leaf in pytree.tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
-    return most, [leaf.nbytes for leaf in leaves]
+    sizes = [leaf.nbytes for leaf in leaves]
+    workspace = most - sum(sizes)
+    return sizes, workspace if workspace > _LEAST_BYTES else 0
 
 
 def _made(layout: Layout) -> torch.Tensor:
@@ -130,15 +143,18 @@ def _made(layout: Layout) -> torch.Tensor:
 def main(descriptor: int) -> int:
     """Answers until nobody asks; returns the exit status."""
     torch.set_num_threads(1)
-    keep_freed()
     connection = Connection(descriptor)
+    # Memory that is kept would be found by the next call, and not count as its own.
+    in_memory = tensors.receive_object(connection) == "memory"
+    measure: Callable[[Callable[[], Any]], Any] = _memory if in_memory else _time
+    keep_nothing() if in_memory else keep_freed()
     with torch.enable_grad():  # some ops answer more than without
         while True:
             try:
                 asked = tensors.receive_object(connection)
             except EOFError:
                 return 0
-            tensors.send_object(connection, _measure(asked))
+            tensors.send_object(connection, _measure(asked, measure))
 
 
 if __name__ == "__main__":

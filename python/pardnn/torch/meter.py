@@ -68,8 +68,12 @@ def keep_little(limit: int) -> None:
     """
     if _is_glibc:
         _libc.mallopt(_ARENA_MAX, 1)
-    mmap = min(max(limit // 256, _LEAST_MMAP), _MOST_LITTLE_MMAP)
-    _set_thresholds(mmap, _LITTLE_TRIM, fill=0)
+    _set_thresholds(keep_little_from(limit), _LITTLE_TRIM, fill=0)
+
+
+def keep_little_from(limit: int) -> int:
+    """The least bytes of a piece that is new memory each time."""
+    return min(max(limit // 256, _LEAST_MMAP), _MOST_LITTLE_MMAP)
 
 
 def _set_thresholds(mmap: int, trim: int, fill: int) -> None:
@@ -116,6 +120,19 @@ class HighWater:
         """Beyond what was there when this was made; files that are mapped do not count."""
         found = _status("Rss", "VmHWM")
         return found["VmHWM"] - found["RssFile"] - found["RssShmem"] - self._base
+
+
+def code_bytes() -> int:
+    """Resident bytes of the machine code that this process has generated, as oneDNN does."""
+    total, is_code = 0, False
+    with Path("/proc/self/smaps").open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[0] == "Rss:":
+                total += int(words[1]) * 1024 if is_code else 0
+            elif not words[0].endswith(":"):
+                is_code = words[1] == "rwxp" and len(words) == 5  # of no file
+    return total
 
 
 def _status(*starts: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pardnn.errors import Refusal
+from pardnn.torch import sparse
 from pardnn.torch.tracing import Trace, is_random, values_of
 
 aten = torch.ops.aten
@@ -114,7 +115,7 @@ def ops_of(trace: Trace) -> list[Op]:
     everywhere.update(node for node in trace.module.graph.nodes if node.op == "get_attr")
     ops = []
     for node in trace.module.graph.nodes:
-        if node.op != "call_function" or node.target is operator.getitem:
+        if node.op != "call_function" or node.target in (operator.getitem, sparse.MAKE):
             continue
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refusal(f"{node.target}: an op of this kind cannot be placed yet")

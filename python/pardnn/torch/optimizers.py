@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pardnn.errors import Refusal
+from pardnn.torch.sparse import parts_of, sparse_of
 
 # A larger parameter is measured in part: updates are elementwise, or nearly so.
 _MOST_MEASURED_BYTES = 8 << 20
@@ -43,15 +44,10 @@ class _Held(TorchDispatchMode):
         self._known: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        before = {
-            leaf.untyped_storage()._cdata
-            for leaf in pytree.tree_leaves((args, kwargs))
-            if isinstance(leaf, torch.Tensor)
-        }
+        before = {part.untyped_storage()._cdata for part in _dense((args, kwargs))}
         answer = func(*args, **(kwargs or {}))
-        for leaf in pytree.tree_leaves(answer):
-            if isinstance(leaf, torch.Tensor):
-                self._see(leaf.untyped_storage(), before)
+        for part in _dense(answer):
+            self._see(part.untyped_storage(), before)
         return answer
 
     def _see(self, storage: torch.UntypedStorage, before: set[int]) -> None:
@@ -67,6 +63,12 @@ class _Held(TorchDispatchMode):
             self._known.discard(identity)
 
         weakref.finalize(storage, freed)
+
+
+def _dense(tree: Any) -> list[torch.Tensor]:
+    """All tensors; of sparse ones what they consist of."""
+    tensors = [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+    return [part for tensor in tensors for part in parts_of(tensor)]
 
 
 def settings_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -108,8 +110,13 @@ def alike(
     return made
 
 
-def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Update]:
-    """What training each parameter costs. Raises Refusal for optimizers that need a closure."""
+def updates_of(
+    optimizer: torch.optim.Optimizer, model: nn.Module, rows_of: Mapping[str, int | None]
+) -> list[Update]:
+    """What training each parameter costs that has a gradient; ``rows_of``: these, and how many rows
+    those have that are sparse. Raises Refusal for optimizers that need a closure, or whose state
+    grows with every step.
+    """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise Refusal("LBFGS calls the step many times itself; 'pardnn run' can train with it")
     name_of = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -117,18 +124,28 @@ def updates_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[Updat
     found: list[tuple[str, _Found]] = []
     for number, group in enumerate(optimizer.param_groups):
         for parameter in group["params"]:
-            if not parameter.requires_grad:
+            name = name_of[id(parameter)]
+            if name not in rows_of:
                 continue
-            key = (number, tuple(parameter.shape), parameter.stride(), parameter.dtype)
+            rows = rows_of[name]
+            key = (number, tuple(parameter.shape), parameter.stride(), parameter.dtype, rows)
             if key not in known:
-                known[key] = _measured(optimizer, number, parameter)
-            found.append((name_of[id(parameter)], known[key]))
+                known[key] = _measured(optimizer, number, parameter, rows)
+            found.append((name, known[key]))
     # While one is updated, variables may still hold what was left of another as large.
     _, second, *_ = *sorted((each.left for _, each in found), reverse=True), 0, 0
     return [
         Update(name, each.cost_ns, each.state_bytes, each.workspace + min(each.left, second))
         for name, each in found
     ]
+
+
+def gradient_like(parameter: torch.Tensor, rows: int | None) -> torch.Tensor:
+    """A gradient of zeros, sparse with so many rows if there are any."""
+    if rows is None:
+        return torch.zeros_like(parameter)
+    indices = torch.arange(rows).remainder(parameter.shape[0]).unsqueeze(0)
+    return sparse_of(indices, torch.zeros(rows, *parameter.shape[1:]), parameter.shape)
 
 
 class _Found(NamedTuple):
@@ -140,12 +157,16 @@ class _Found(NamedTuple):
     left: int
 
 
-def _measured(optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor) -> _Found:
+def _measured(
+    optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor, rows: int | None
+) -> _Found:
     shape, scale = list(like.shape), 1.0
     size = like.numel() * like.element_size()
     if size > _MOST_MEASURED_BYTES:
-        rows = max(1, int(shape[0] * _MOST_MEASURED_BYTES / size))
-        shape[0], scale = rows, shape[0] / rows
+        some_rows = max(1, int(shape[0] * _MOST_MEASURED_BYTES / size))
+        shape[0], scale = some_rows, shape[0] / some_rows
+    # What a sparse gradient does not touch takes no time.
+    by_rows = scale if rows is None else 1.0
     group = group_settings(optimizer)[number]
 
     def trained(count: int) -> tuple[torch.optim.Optimizer, nn.Parameter, int]:
@@ -153,7 +174,7 @@ def _measured(optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor)
         some = [nn.Parameter(torch.zeros(shape, dtype=like.dtype)) for _ in range(count)]
         copy = alike(type(optimizer), settings_of(optimizer), [group], [some])
         for parameter in some:
-            parameter.grad = torch.zeros_like(parameter)
+            parameter.grad = gradient_like(parameter, rows)
         copy.step()
         with _Held() as held:
             copy.step()
@@ -162,6 +183,11 @@ def _measured(optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor)
     with torch.random.fork_rng(devices=[]):
         copy, parameter, most = trained(1)
         state = [v for v in copy.state[parameter].values() if isinstance(v, torch.Tensor)]
+        if any(v.layout != torch.strided for v in state):
+            raise Refusal(
+                f"{type(optimizer).__name__} with momentum keeps all rows that sparse gradients "
+                "ever touched; take its momentum away, or train those tables with SparseAdam"
+            )
         times = []
         for _ in range(_REPEATS):
             begin = time.thread_time_ns()
@@ -170,7 +196,7 @@ def _measured(optimizer: torch.optim.Optimizer, number: int, like: torch.Tensor)
         _, _, of_two = trained(2)
     sizes = tuple(_scaled(t.untyped_storage().nbytes(), scale) for t in state)
     return _Found(
-        int(min(times) * scale), sizes, _scaled(most, scale), _scaled(of_two - most, scale)
+        int(min(times) * by_rows), sizes, _scaled(most, by_rows), _scaled(of_two - most, by_rows)
     )
 
 

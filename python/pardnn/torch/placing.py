@@ -12,9 +12,11 @@ import pardnn
 from pardnn.errors import UsageError
 from pardnn.quantities import parse_bytes
 from pardnn.torch import here, optimizers
+from pardnn.torch.gradients import gradient_rows
 from pardnn.torch.nodes import Value
 from pardnn.torch.programs import Placement, Program, Programs
 from pardnn.torch.step_graph import StepGraph, key_of, key_of_item, variable_key
+from pardnn.torch.tracing import Trace
 from pardnn.torch.worker import Setup
 
 Memory = int | str | Sequence[int | str] | None
@@ -25,7 +27,8 @@ class Placed:
     """Where everything is.
 
     ``names``: each name that the model's state has -> the one that its tensor goes by. ``homes``:
-    of each parameter and buffer, where all devices are in this process.
+    of each parameter and buffer, where all devices are in this process. ``limits``, ``peaks``:
+    bytes that each process may hold, and will by the plan.
     """
 
     programs: list[Program]
@@ -34,6 +37,8 @@ class Placed:
     trained: frozenset[str]
     is_random: bool
     homes: dict[str, torch.device]
+    limits: list[int | None]
+    peaks: list[int]
 
 
 def limits_of(devices: int, memory: Memory) -> list[int | None]:
@@ -76,66 +81,75 @@ def place(
     step: StepGraph,
     plan: pardnn.Plan,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
     numbers: Mapping[str, int],
     limits: Sequence[int | None],
-    *,
-    threads: int,
-    metered: bool,
     on: Sequence[torch.device] | None = None,
-) -> tuple[Placed, Callable[[int, str], Setup]]:
-    """Where everything goes, and what each worker is told: `setup_of(number, store)`.
+) -> Placed:
+    """Where everything goes.
 
     ``numbers``: of the machine's devices by name. ``limits``: bytes that workers are held to.
     ``on``: the devices, where they are all in this process.
     """
     traced = step.trace
     of = plan.device_of
-    count = len(numbers)
     programs = Programs(step, placement_of(step, plan, numbers))
     names = [*traced.parameters, *traced.buffers]
     device_of = {name: numbers[of[variable_key(name)]] for name in names}
     peaks = [plan.peaks[name] for name in numbers]
     homes = {}
     if on is None:
-        written = [programs.program(number) for number in range(count)]
+        written = [programs.program(number) for number in range(len(numbers))]
     else:
         written = [here.program_of(programs, on)]
         homes = {name: on[number] for name, number in device_of.items()}
-        count, limits, peaks, device_of = 1, [None], [0], dict.fromkeys(names, 0)
+        limits, peaks, device_of = [None], [0], dict.fromkeys(names, 0)
     first = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
     kept = model.state_dict(keep_vars=True).items()
-    all_names = {name: first[id(tensor)] for name, tensor in kept if id(tensor) in first}
-    is_random = any(op.is_random for op in step.ops)
-    trained = frozenset(traced.trained)
-    placed = Placed(written, device_of, all_names, trained, is_random, homes)
+    return Placed(
+        programs=written,
+        device_of=device_of,
+        names={name: first[id(tensor)] for name, tensor in kept if id(tensor) in first},
+        trained=frozenset(traced.trained),
+        is_random=any(op.is_random for op in step.ops),
+        homes=homes,
+        limits=list(limits),
+        peaks=peaks,
+    )
+
+
+def setups_of(
+    placed: Placed,
+    trace: Trace,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    threads: int,
+    metered: bool,
+) -> Callable[[int, str], Setup]:
+    """What each worker is told: `setup_of(number, store)`."""
     name_of = {id(p): n for n, p in model.named_parameters()}
     settings = optimizers.settings_of(optimizer)
     groups = optimizers.group_settings(optimizer)
+    names = [
+        [name_of[id(p)] for p in g["params"] if p.requires_grad] for g in optimizer.param_groups
+    ]
+    rows_of = gradient_rows(trace)
+    sparse = [any(rows_of.get(name) is not None for name in group) for group in names]
 
     def setup_of(number: int, store: str) -> Setup:
-        held = [
-            [
-                name_of[id(p)]
-                for p in group["params"]
-                if p.requires_grad and device_of[name_of[id(p)]] == number
-            ]
-            for group in optimizer.param_groups
-        ]
-        program, kind = written[number], type(optimizer)
         return Setup(
             number=number,
-            count=count,
+            count=len(placed.programs),
             store=store,
             threads=threads,
-            limit=limits[number],
-            peak=peaks[number],
-            program=program,
-            optimizer=kind,
+            limit=placed.limits[number],
+            peak=placed.peaks[number],
+            program=placed.programs[number],
+            optimizer=type(optimizer),
             settings=settings,
             groups=groups,
-            trained=held,
+            trained=[[n for n in group if placed.device_of[n] == number] for group in names],
+            sparse=sparse,
             metered=metered,
         )
 
-    return placed, setup_of
+    return setup_of

@@ -11,7 +11,8 @@ copies live as long as the plan says.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -91,6 +92,8 @@ class _Writer:
         self._leaving: list[tuple[int, int]] = []  # ends and tags of what was sent, a heap
         self._handles: dict[Value, str] = {}  # received, not yet waited for
         self._has_written = False
+        again = shared.again.items()
+        self._drawn_again = {first for node, first in again if shared.runs(node, device)}
 
     def write(self) -> Program:
         shared, device = self._shared, self._device
@@ -132,9 +135,8 @@ class _Writer:
             for number in range(len(item.outputs)):
                 self._send(Value(item.node, number))
         elif isinstance(item, Gradient):
-            variable = self._read(item.value)
-            text = f"run.gradient({item.parameter!r}, {variable}, {item.is_own})"
-            self._line(text, (variable,))
+            variables = [self._read(value) for value in item.reads]
+            self._line(gradient_text(item, variables), variables)
         else:
             self._begin_writing()
             variable = self._read(shared.new_buffers[item])
@@ -144,11 +146,18 @@ class _Writer:
         self._lines.append(Line(text, reads, makes))
 
     def _pass(self, now_ns: int) -> None:
-        """Asks for what is on its way by now, and waits for what has arrived by now."""
-        while self._coming and self._coming[-1].begin_ns <= now_ns:
-            self._receive()
-        while self._leaving and self._leaving[0][0] <= now_ns:
-            self._line(f"run.sent({heapq.heappop(self._leaving)[1]})")
+        """Asks for what is on its way by now, and waits for what has arrived by now, in the order
+        of the plan, so that memory is let go before more is taken.
+        """
+        while True:
+            begin_ns = self._coming[-1].begin_ns if self._coming else math.inf
+            end_ns = self._leaving[0][0] if self._leaving else math.inf
+            if min(begin_ns, end_ns) > now_ns:
+                return
+            if end_ns <= begin_ns:
+                self._line(f"run.sent({heapq.heappop(self._leaving)[1]})")
+            else:
+                self._receive()
 
     def _receive(self) -> None:
         coming = self._coming.pop()
@@ -187,18 +196,29 @@ class _Writer:
         node = op.node
         reads = {value: self._read(value) for value in op.inputs}
         call = call_text(self._constants, node, lambda read: reads[value_of(read)])
+        before, after = around_draw(node, self._shared.again, self._drawn_again)
+        self._lines += before
         makes = [_name(Value(node, number)) for number in range(len(op.outputs))]
         if isinstance(node.meta.get("val"), (tuple, list)):
             self._line(f"({', '.join(makes)},) = {call}", list(reads.values()), makes)
         else:
             self._line(f"{makes[0]} = {call}", list(reads.values()), makes)
+        self._lines += after
 
     def _burn(self, op: Op) -> None:
         """Draws as many numbers as the op does where it runs, so that all generators agree."""
+        if op.node in self._shared.again:
+            return
+        self._lines += around_draw(op.node, {}, self._drawn_again)[0]
 
         def made(read: torch.fx.Node) -> str:
-            return f"run.made({self._constants.text(Layout.of(tensor_of(value_of(read))))})"
+            layout = self._constants.text(Layout.of(tensor_of(value_of(read))))
+            return layout if is_bernoulli else f"run.made({layout})"
 
+        is_bernoulli = op.node.target is aten.bernoulli.p
+        if is_bernoulli:
+            self._line(f"run.skip({self._constants.arguments(op.node, made)})")
+            return
         self._line(call_text(self._constants, op.node, made))
 
     def _send(self, value: Value) -> None:
@@ -215,6 +235,31 @@ def call_text(
     if node.target is aten.bernoulli.p:
         return f"run.bernoulli({constants.arguments(node, read)})"
     return constants.call(node, read)
+
+
+def gradient_text(gradient: Gradient, variables: Sequence[str]) -> str:
+    """The call that hands a gradient over; ``variables``: of its values, then of its indices."""
+    read = ", ".join(variables)
+    return f"run.gradient({gradient.parameter!r}, {gradient.is_own}, {read})"
+
+
+def around_draw(
+    node: torch.fx.Node,
+    again: Mapping[torch.fx.Node, torch.fx.Node],
+    drawn_again: Collection[torch.fx.Node],
+) -> tuple[list[Line], list[Line]]:
+    """What stands before and behind an op that may draw random numbers.
+
+    ``again``: of each op that draws those of another once more, that one. ``drawn_again``: the ops
+    whose numbers this program draws once more.
+    """
+    first = again.get(node)
+    if first is not None:
+        line = Line(f"run.draw_again({_state(first)})", (_state(first),))
+        return [line], [Line("run.draw_on()")]
+    if node in drawn_again:
+        return [Line(f"{_state(node)} = run.generator()", (), (_state(node),))], []
+    return [], []
 
 
 def with_ends(lines: Sequence[Line]) -> list[str]:
@@ -234,6 +279,11 @@ def with_ends(lines: Sequence[Line]) -> list[str]:
     return texts
 
 
+def _state(node: torch.fx.Node) -> str:
+    """The variable of the generator's state before a node draws from it."""
+    return f"{node.name}_generator"
+
+
 def _name(value: Value) -> str:
     return f"{value.node.name}_{value.number}"
 
@@ -245,7 +295,7 @@ class Programs:
         trace = step.trace
         self.placement = placement
         self.order = step.order
-        self._ops = step.ops
+        self.again = trace.again
         self._trace = trace
         names = [*trace.parameters, *trace.buffers]
         self._state = dict(zip(names, trace.placeholders, strict=False))
@@ -275,12 +325,16 @@ class Programs:
             item = self._state[item]
         return self.placement.device_of.get(item.node if isinstance(item, Op) else item)
 
+    def runs(self, node: torch.fx.Node, device: int) -> bool:
+        """Whether an op runs on a device."""
+        return self.placement.device_of.get(node) == device
+
     def reads_of(self, item: Item) -> tuple[Value, ...]:
         """What is read to do it."""
         if isinstance(item, Op):
             return item.inputs
         if isinstance(item, Gradient):
-            return (item.value,)
+            return item.reads
         return (self.new_buffers[item],) if isinstance(item, str) else ()
 
     def is_read(self, value: Value) -> bool:

@@ -4,12 +4,15 @@ rank runs the user's script, holds its own part and runs its own program.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
+import pardnn
 from pardnn.errors import UsageError
 from pardnn.torch.worker import Setup, Worker
 
@@ -35,6 +38,19 @@ def of_first(make: Callable[[], T]) -> T:
     dist.broadcast_object_list(found)
     answer: Any = found[0]
     return answer
+
+
+def plan_of_first(graph: pardnn.Graph, make: Callable[[], pardnn.Plan]) -> pardnn.Plan:
+    """The plan that the first rank makes, on all of them, by way of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "plan.json")
+
+        def text() -> bytes:
+            make().write(str(path))
+            return path.read_bytes()
+
+        path.write_bytes(of_first(text))
+        return pardnn.Plan.read(str(path), graph)
 
 
 class Ranks:

@@ -11,6 +11,8 @@ import torch.distributed as dist
 from torch import nn
 
 from pardnn.torch.calls import Layout
+from pardnn.torch.skipping import skip_bernoulli
+from pardnn.torch.sparse import sparse_of
 
 
 class Arriving(NamedTuple):
@@ -36,6 +38,7 @@ class Run:
         # told with the first message of a tag and are the same in every step.
         self._told: dict[int, tuple[int, ...]] = {}
         self._known: dict[int, tuple[int, ...]] = {}
+        self._later = torch.empty(0)
         self._sent: dict[int, list[tuple[Any, torch.Tensor]]] = {}
 
     def values(self) -> dict[str, torch.Tensor]:
@@ -90,19 +93,43 @@ class Run:
         elements = _elements_of(tensor).to(device, non_blocking=True, copy=True)
         return _tensor_of(elements, tensor.shape, tensor.stride())
 
+    def generator(self) -> torch.Tensor:
+        """The state of torch's generator."""
+        return torch.get_rng_state()
+
+    def draw_again(self, state: torch.Tensor) -> None:
+        """What is drawn next is what was drawn after that state, until `draw_on`."""
+        self._later = torch.get_rng_state()
+        torch.set_rng_state(state)
+
+    def draw_on(self) -> None:
+        """Random numbers are new again."""
+        torch.set_rng_state(self._later)
+
     def bernoulli(self, like: torch.Tensor, p: float) -> torch.Tensor:
         """Draws in the order of memory, as dropout does outside of a functional graph."""
         return torch.empty_like(like).bernoulli_(p)
+
+    def skip(self, like: Layout, p: float) -> None:
+        """Moves the generator as `bernoulli` would."""
+        skip_bernoulli(math.prod(like.shape), like.dtype, p)
 
     def made(self, layout: Layout) -> torch.Tensor:
         """A tensor of any values, for an op that only draws random numbers."""
         return torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype)
 
-    def gradient(self, name: str, gradient: torch.Tensor, is_own: bool) -> None:
-        """Adds to the gradient of a parameter, in the parameter's own strides."""
+    def gradient(
+        self, name: str, is_own: bool, gradient: torch.Tensor, indices: torch.Tensor | None = None
+    ) -> None:
+        """Adds to the gradient of a parameter, in the parameter's own strides; with ``indices`` it
+        is sparse, and of this call alone.
+        """
         parameter = self._state[name]
         assert isinstance(parameter, nn.Parameter)
-        if parameter.grad is not None:
+        if indices is not None:
+            values = gradient if is_own else gradient.clone()
+            parameter.grad = sparse_of(indices, values, parameter.shape)
+        elif parameter.grad is not None:
             parameter.grad.add_(gradient)
         elif is_own and gradient.stride() == parameter.stride():
             parameter.grad = gradient

@@ -111,6 +111,8 @@ class _Builder:
         self._accumulates = accumulates
         root = roots_of(ops)
         self._gradients = gradients_of(trace, ops, root)
+        self._gradient_of = {gradient.parameter: gradient for gradient in self._gradients}
+        self._on_all = {op.node for op in ops if op.everywhere}
         # Whoever reads the memory of a parameter or buffer does so before it is written to.
         self._readers: dict[torch.fx.Node, dict[str, None]] = {}
         for op in ops:
@@ -178,8 +180,10 @@ class _Builder:
         loss = self._trace.outputs[0]
         phase = "f"
         copied: dict[torch.fx.Node, list[Gradient]] = {}
+        position = {op.node: number for number, op in enumerate(self._ops)}
         for gradient in filter(self._is_copied, self._gradients):
-            copied.setdefault(gradient.value.node, []).append(gradient)
+            last = max((value.node for value in gradient.reads), key=lambda n: position.get(n, -1))
+            copied.setdefault(last, []).append(gradient)
         for op in self._ops:
             self.order.append(op)
             outputs = []
@@ -222,8 +226,13 @@ class _Builder:
         self.order.append(gradient)
         node = self._state[gradient.parameter]
         size = extent_bytes(tensor_of(Value(node, 0)))
-        inputs, outputs = [self._input(gradient.value)], ["=0"]
-        if self._accumulates:
+        inputs, outputs = [self._input(value) for value in gradient.reads], ["=0"]
+        if gradient.indices is not None:
+            size = extent_bytes(tensor_of(gradient.value))
+            outputs = ["=0" if gradient.is_own else str(size)]
+            if gradient.indices.node not in self._on_all:
+                outputs.append("=1")
+        elif self._accumulates:
             variable = pardnn.escape_key(f"grad/{gradient.parameter}")
             self.graph.var(variable, size, group=self._groups.name(node))
             inputs, outputs = [f"!{variable}", *inputs], ["=0"]
@@ -240,6 +249,13 @@ class _Builder:
             phase="b",
             at=next(self._order),
         )
+
+    def _given(self, name: str) -> list[str]:
+        """What a parameter has got for a gradient."""
+        indices = self._gradient_of[name].indices
+        is_kept = indices is not None and indices.node not in self._on_all
+        key = gradient_key(name)
+        return [key, f"{key}:1"] if is_kept else [key]
 
     def _write_buffers(self) -> None:
         gradients = len(self._trace.trained)
@@ -266,7 +282,7 @@ class _Builder:
     def _update(self, update: Update) -> None:
         name = update.parameter
         node = self._state[name]
-        if all(name != gradient.parameter for gradient in self._gradients):
+        if name not in self._gradient_of:
             return
         group = self._groups.name(node)
         held = [f"!{variable_key(name)}"]
@@ -278,7 +294,7 @@ class _Builder:
             pardnn.escape_key(f"update/{name}"),
             "Update",
             update.cost_ns,
-            [*held, gradient_key(name), *self._after_reads(node)],
+            [*held, *self._given(name), *self._after_reads(node)],
             group=group,
             workspace=update.workspace_bytes,
             phase="u",
@@ -291,7 +307,7 @@ class _Builder:
             pardnn.escape_key(f"release/{name}"),
             "Release",
             0,
-            [gradient_key(name)],
+            self._given(name),
             group=self._groups.name(self._state[name]),
             phase="u",
             at=next(self._order),

@@ -10,7 +10,8 @@ import contextlib
 import copy
 import functools
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, S
 from torch.utils import _pytree as pytree
 
 from pardnn.errors import Refusal
+from pardnn.torch import sparse
+from pardnn.torch.faithful import Draws, StridesKept
 
 _OWN = Path(__file__).resolve().parent
 _TORCH = Path(torch.__file__).resolve().parent
@@ -42,7 +45,9 @@ class Trace:
     ``module``: the graph; its placeholders are parameters, buffers, then tensors of the batch; it
     answers the loss, the gradients of ``trained`` (None where the loss does not depend on one), and
     the new values of ``buffers``. ``parameters``, ``buffers``: names in the order of placeholders;
-    a tensor with several names has the first. ``inputs``: how many tensors a batch has.
+    a tensor with several names has the first. ``inputs``: how many tensors a batch has. A gradient
+    may be a sparse tensor; nothing else is. ``again``: of each node that draws the random numbers
+    of another one once more, that one.
     """
 
     module: torch.fx.GraphModule
@@ -51,6 +56,7 @@ class Trace:
     buffers: list[str]
     inputs: int
     spec: Any  # of a batch, as pytree has it
+    again: dict[torch.fx.Node, torch.fx.Node]
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
@@ -116,6 +122,7 @@ def trace(
         raise Refusal("example_batch holds something that is not a tensor; expected tensors only")
     names = [*parameters, *buffers]
     forward: set[torch.fx.Node] = set()
+    draws = Draws()
 
     def step(*values: torch.Tensor) -> list[torch.Tensor | None]:
         state = dict(zip(names, values, strict=False))
@@ -123,7 +130,7 @@ def trace(
         # Also while loss and gradients are found: loss_fn may look into the model, and checkpoints
         # run parts of it again.
         replaced = nn.utils.stateless._reparametrize_module(model, {**state}, tie_weights=True)
-        with replaced:
+        with replaced, draws.followed(), StridesKept():
             loss = loss_fn(_called(model, x), y)
             if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
                 raise Refusal("loss_fn answered no scalar tensor; expected a loss of one element")
@@ -134,21 +141,27 @@ def trace(
         return [loss.detach(), *gradients, *(held.get(name, state[name]) for name in buffers)]
 
     flat = [*parameters.values(), *buffers.values(), *(fake(leaf) for leaf in leaves)]
-    module = _traced(step, model, mode, flat)
+    module = _traced(step, model, mode, flat, forward)
     _clean(module)
     _refuse_symbols(module)
-    _refuse_second_draws(module, forward)
     _refuse_held_parameters(module, model)
-    return Trace(module, list(parameters), trained, list(buffers), len(leaves), spec)
+    names_of = list(parameters), trained, list(buffers)
+    return Trace(module, *names_of, len(leaves), spec, draws.again)
 
 
 def _traced(
-    step: Callable[..., Any], model: nn.Module, mode: FakeTensorMode, flat: Sequence[torch.Tensor]
+    step: Callable[..., Any],
+    model: nn.Module,
+    mode: FakeTensorMode,
+    flat: Sequence[torch.Tensor],
+    forward: AbstractSet[torch.fx.Node],
 ) -> torch.fx.GraphModule:
-    """What ``step`` does with these tensors, as a graph. Raises Refusal."""
+    """What ``step`` does with these tensors, as a graph; ``forward`` will have the nodes before
+    backward. Raises Refusal.
+    """
     functional = dispatch_functionalize(step, FunctionalTensorMode())
     with (
-        _told_where(),
+        _told_where(forward),
         _side_effects_undone(model),
         torch.random.fork_rng(devices=[]),
         torch.enable_grad(),
@@ -199,17 +212,21 @@ def _side_effects_undone(model: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_where() -> Iterator[None]:
-    """What cannot be captured ends in a Refusal that names the user's line."""
+def _told_where(forward: AbstractSet[torch.fx.Node]) -> Iterator[None]:
+    """What cannot be captured ends in a Refusal that names the user's line; ``forward``: the nodes
+    before backward, empty until that begins.
+    """
     try:
         yield
     except (DataDependentOutputException, GuardOnDataDependentSymNode) as error:
+        _refuse_padding(forward, error)
         raise Refusal(
             f"{_user_line(error)}: what runs here depends on values of tensors, which a plan made "
             "before training cannot know; run the script under 'pardnn run' or compute both "
             "branches and use torch.where"
         ) from error
     except DynamicOutputShapeException as error:
+        _refuse_padding(forward, error)
         raise Refusal(
             f"{_user_line(error)}: the size of this tensor depends on values, which a plan made "
             "before training cannot know"
@@ -222,6 +239,16 @@ def _told_where() -> Iterator[None]:
         else:
             why = f"this cannot be captured: {str(error).partition(chr(10))[0]}"
         raise Refusal(f"{_user_line(error)}: {why}") from error
+
+
+def _refuse_padding(forward: AbstractSet[torch.fx.Node], error: Exception) -> None:
+    """Names the embedding whose sparse gradient leaves rows out, if there is one."""
+    for node in forward:
+        if _padding_of(node) >= 0:
+            raise Refusal(
+                f"{_place_of(node)}: how many rows this sparse gradient has depends on how often "
+                "padding_idx is read; make the embedding with sparse=False"
+            ) from error
 
 
 def _user_line(error: BaseException) -> str:
@@ -248,8 +275,11 @@ def _refuse_symbols(module: torch.fx.GraphModule) -> None:
     for node in module.graph.nodes:
         for value in values_of(node):
             if isinstance(value, torch.Tensor):
-                if value.is_sparse:
-                    raise Refusal(f"{node.name}: a sparse tensor; only dense ones can be captured")
+                if value.layout != torch.strided and not _is_gradient(node):
+                    raise Refusal(
+                        f"{_place_of_table(module.graph.nodes, value)}: sparse gradients are "
+                        "captured of an nn.Embedding that is used once; make this with sparse=False"
+                    )
                 if all(isinstance(size, int) for size in value.shape):
                     continue
             elif node.op != "call_function" or value is None:
@@ -258,6 +288,36 @@ def _refuse_symbols(module: torch.fx.GraphModule) -> None:
                 f"{_place_of(node)}: what this op answers depends on values of tensors, which a "
                 "plan made before training cannot know"
             )
+
+
+def _place_of_table(nodes: Iterable[torch.fx.Node], gradient: torch.Tensor) -> str:
+    """Where the embedding is read whose sparse gradient this is."""
+    for node in nodes:
+        if _is_sparse_table(node):
+            table: Any = node.args[0]
+            if table.meta["val"].shape == gradient.shape:
+                return _place_of(node)
+    return "the model"
+
+
+def _is_sparse_table(node: torch.fx.Node) -> bool:
+    """Whether an embedding is read that has sparse gradients."""
+    position = {aten.embedding.default: 4, aten._embedding_bag.default: 5}.get(node.target)
+    return position is not None and len(node.args) > position and bool(node.args[position])
+
+
+def _padding_of(node: torch.fx.Node) -> int:
+    """The row of an embedding with sparse gradients that gets none; -1 without one."""
+    if not _is_sparse_table(node) or node.target is not aten.embedding.default:
+        return -1
+    padding = node.args[2]
+    assert isinstance(padding, int)
+    return padding
+
+
+def _is_gradient(node: torch.fx.Node) -> bool:
+    """Whether a sparse tensor is made for the optimizer alone."""
+    return node.target is sparse.MAKE and all(user.op == "output" for user in node.users)
 
 
 def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -270,16 +330,6 @@ def _refuse_hooks(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
             raise Refusal(
                 f"{name} has a hook on its gradient, which no worker can call; change gradients in "
                 "the loss, or use the hooks of modules"
-            )
-
-
-def _refuse_second_draws(module: torch.fx.GraphModule, forward: set[torch.fx.Node]) -> None:
-    """A checkpoint sets the generator back before it draws again, which no graph says."""
-    for node in module.graph.nodes:
-        if is_random(node) and node not in forward:
-            raise Refusal(
-                f"{_place_of(node)}: random numbers are drawn while gradients are found, as by "
-                "dropout inside of torch.utils.checkpoint; move it out of the checkpoint"
             )
 
 
@@ -300,7 +350,8 @@ def _refuse_held_parameters(module: torch.fx.GraphModule, model: nn.Module) -> N
 def _place_of(node: torch.fx.Node) -> str:
     lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
     places = [line for line in lines if line.startswith("File ")]
-    return places[-1] if places else f"op {node.target}"
+    own = [place for place in places if str(_TORCH) not in place] or places
+    return own[-1] if own else f"op {node.target}"
 
 
 def is_random(node: torch.fx.Node) -> bool:

@@ -22,7 +22,7 @@ from torch import nn
 
 from pardnn.torch import optimizers, tensors
 from pardnn.torch.deferring import Recipe
-from pardnn.torch.meter import HighWater, allow, keep_freed, keep_little, keep_nothing
+from pardnn.torch.meter import HighWater, allow, code_bytes, keep_freed, keep_little, keep_nothing
 from pardnn.torch.programs import Program
 from pardnn.torch.runtime import Run
 from pardnn.torch.tensors import Packed
@@ -41,7 +41,8 @@ class Setup:
 
     ``limit``: bytes it may have beyond what it has before its parameters; None: no limit.
     ``peak``: bytes that the plan has it hold at most. ``store``: a file by which the workers find
-    each other. ``trained``: names of the parameters of each group of the optimizer that live here.
+    each other. ``trained``: names of the parameters of each group of the optimizer that live here;
+    ``sparse``: whether a group's gradients are.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Setup:
     settings: dict[str, Any]
     groups: list[dict[str, Any]]
     trained: list[list[str]]
+    sparse: list[bool]
     metered: bool
 
 
@@ -79,6 +81,7 @@ class Worker:
             keep_little(setup.limit)
         if setup.limit is not None:
             allow(setup.limit)
+        self._code_bytes = code_bytes() if setup.metered else 0
         self._high_water = HighWater()
 
     def _warm_up(self) -> None:
@@ -86,8 +89,9 @@ class Worker:
         tiny: Any = [[nn.Parameter(torch.zeros(1, 1))] for _ in self._setup.groups]
         setup = self._setup
         optimizer = optimizers.alike(setup.optimizer, setup.settings, setup.groups, tiny)
-        for (parameter,) in tiny:
-            parameter.grad = torch.zeros(1, 1)  # some take matrices alone
+        for (parameter,), is_sparse in zip(tiny, setup.sparse, strict=True):
+            # Of two dimensions, since some take matrices alone.
+            parameter.grad = optimizers.gradient_like(parameter, 1 if is_sparse else None)
         with torch.random.fork_rng(devices=[]):
             optimizer.step()
 
@@ -178,8 +182,10 @@ class Worker:
         self._made_optimizer().state[self._tensors[name]] = state
 
     def most_bytes(self) -> int:
-        """The most bytes of its own in the last step, beyond those before parameters."""
-        return self._high_water.bytes()
+        """The most bytes of its own in the last step, beyond those before parameters, without the
+        code that torch's kernels have generated since.
+        """
+        return self._high_water.bytes() - (code_bytes() - self._code_bytes)
 
 
 class _Obedient:

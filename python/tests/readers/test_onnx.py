@@ -328,3 +328,9 @@ def test_a_damaged_model_and_one_of_empty_ops_are_refused(tmp_path: Path) -> Non
         model.graph.node.add()
     file.write_bytes(model.SerializeToString())
     assert refusal(file).startswith("found more than 11666 ops, expected at most 11666")
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = saved(tmp_path, [RELU], [info("x", 4)], [info("y", 4)])
+    file.write_bytes(file.read_bytes().replace(b"Relu", b"R\xfflu"))
+    assert refusal(file) == "found the op_type \"b'R\\xfflu'\", expected text in UTF-8"

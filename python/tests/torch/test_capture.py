@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch._inductor.fx_passes import memory_estimator
 from torch_models import CASES, MB, at_order, batches
 
 import pardnn
@@ -59,25 +58,6 @@ def test_a_model_on_meta_has_the_graph_of_the_real_one() -> None:
     with torch.device("meta"):
         meta = nn.Linear(3, 3)
     assert captured(meta).graph.op_keys == captured(nn.Linear(3, 3)).graph.op_keys
-
-
-def test_memory_is_that_of_inductors_estimator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forward and backward on one device, inputs, parameters and gradients included."""
-    case = CASES["tied"]
-    model = case.model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = api.capture(model, case.loss, optimizer, next(batches(case, 1)), measure=False)
-    machine = pardnn.Machine.uniform(devices=1, memory=10**12)
-    placement = {key: "d0" for key in (*found.graph.op_keys, *found.graph.var_keys)}
-    for line in lines(found.graph, "op "):
-        if " every=1" in line:
-            del placement[line.split()[1]]
-    plan = pardnn.simulate(found.graph, machine, placement, {"d0": at_order(found.graph)})
-    monkeypatch.setattr(memory_estimator, "device_filter", lambda device: True)
-    profile = memory_estimator.build_memory_profile(
-        found.trace.module.graph, lambda node: node.op != "placeholder"
-    )
-    assert plan.peaks["d0"] == pytest.approx(max(profile), rel=0.03)
 
 
 class Branch(nn.Linear):

@@ -191,6 +191,17 @@ def test_what_is_initialised_behind_deferred_is_refused() -> None:
         deferring.recipe_of(model)
 
 
+@pytest.mark.parametrize("devices", [2, ["cpu", "cpu"]])
+def test_devices_and_a_machine_of_another_number_are_refused(devices: Any) -> None:
+    model = dense(8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    example = (torch.randn(4, 8), torch.randn(4, 4))
+    three = pardnn.Machine.uniform(devices=3, memory=10**9)
+    with pytest.raises(UsageError, match=r"are 2 and machine has 3"):
+        options: Any = {"devices": devices, "machine": three}
+        api.compile(model, nn.functional.mse_loss, optimizer, example, **options)
+
+
 def test_a_meta_model_cannot_train_and_says_what_can() -> None:
     with torch.device("meta"):
         model = nn.Linear(3, 3)

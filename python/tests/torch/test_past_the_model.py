@@ -1,8 +1,9 @@
-"""Parameters that are read outside of forward(), and draws that no graph can repeat."""
+"""What is not in forward() alone: repeated draws, strides, sparse gradients, held parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -72,6 +73,18 @@ def spectral() -> nn.Module:
     return nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8)), nn.Linear(8, 5))
 
 
+class Gated(nn.Module):
+    """nn.GRU updates parts of a tensor in place, whose strides the next kernels look at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 8, num_layers=2, batch_first=True)
+        self.last = nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.gru(x.view(-1, 2, 4))[0][:, -1])
+
+
 def bare() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 8, bias=False), nn.Tanh(), nn.Linear(8, 5, bias=False))
 
@@ -89,8 +102,24 @@ def of(
 
 @pytest.mark.parametrize(
     "case",
-    [of(Checkpointed), of(spectral), of(bare, torch.optim.Muon)],
-    ids=["checkpoint", "spectral norm", "matrices alone"],
+    [
+        of(Checkpointed),
+        of(lambda: Checkpointed(p=0.3)),
+        of(Gated, torch.optim.SGD),
+        of(spectral),
+        of(bare, torch.optim.Muon),
+        of(lambda: Tables(looked_up), torch.optim.SparseAdam),
+        of(lambda: Tables(looked_up), torch.optim.SGD),
+    ],
+    ids=[
+        "checkpoint",
+        "dropout",
+        "gru",
+        "spectral norm",
+        "matrices alone",
+        "sparse",
+        "sparse, plainly",
+    ],
 )
 def test_every_op_on_a_random_device_is_plain_training(case: Case) -> None:
     losses, state = plain_training(case, 4)
@@ -99,29 +128,31 @@ def test_every_op_on_a_random_device_is_plain_training(case: Case) -> None:
     assert same(placed_state, state)
 
 
-class Gated(nn.Module):
-    """nn.GRU updates parts of a tensor in place, which have strides that no functional op keeps."""
+class Tables(nn.Module):
+    """Words and tags by tables with sparse gradients; ``tags`` gives the vectors of some tags."""
 
-    def __init__(self) -> None:
+    def __init__(self, tags: Callable[[Any, torch.Tensor], torch.Tensor], **options: Any) -> None:
         super().__init__()
-        self.gru, self.last = nn.GRU(8, 8, batch_first=True), nn.Linear(8, 5)
+        self.words = nn.Embedding(50, 8, sparse=True, **options)
+        self.table = nn.Embedding(40, 8, sparse=True)
+        self.bag = nn.EmbeddingBag(40, 8, mode="sum", sparse=True)
+        self.tags = tags
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(self.gru(x)[0][:, -1])
+        h = self.words(x.abs().ceil().long()).mean(1)
+        return h * self.tags(self, x.floor().long().remainder(40))
 
 
-def test_a_gru_is_plain_training_but_for_rounding() -> None:
-    case = Case(
-        Gated,
-        lambda: torch.randn(6, 7, 8),
-        lambda: torch.randint(0, 5, (6,)),
-        lambda parameters: torch.optim.SGD(parameters, lr=0.05),
-    )
-    losses, state = plain_training(case, 3)
-    placed, placed_state = placed_training(case, 3, anywhere(2))
-    assert placed[0] == losses[0]
-    for name, tensor in state.items():
-        torch.testing.assert_close(placed_state[name], tensor, rtol=1e-5, atol=1e-7)
+def looked_up(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.table(tags).sum(1)
+
+
+def bagged(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.bag(tags)
+
+
+def twice(model: Tables, tags: torch.Tensor) -> torch.Tensor:
+    return model.table(tags).sum(1) + model.table(tags + 1).sum(1)
 
 
 def test_a_loss_that_looks_into_the_model_sees_it_change() -> None:
@@ -152,13 +183,18 @@ def test_a_loss_that_looks_into_the_model_sees_it_change() -> None:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (lambda: Checkpointed(p=0.2), "random numbers are drawn while gradients are found"),
         (lambda: Checkpointed(use_reentrant=True), r"cannot be captured: When use_reentrant=True"),
         (Listed, r"past_the_model.py.*line \d+.*reach it as an attribute of the model"),
         (Inverse, r"past_the_model.py:\d+: this cannot be captured"),
         (Noisy, "how many random numbers it draws depends on values"),
+        (lambda: Tables(bagged), r"past_the_model.py.*line \d+.*an nn.Embedding that is used once"),
+        (lambda: Tables(twice), r"past_the_model.py.*line \d+.*an nn.Embedding that is used once"),
+        (
+            lambda: Tables(looked_up, padding_idx=0),
+            r"past_the_model.py.*line \d+.*how often padding_idx is read",
+        ),
     ],
-    ids=["dropout", "reentrant", "list", "inverse", "rrelu"],
+    ids=["reentrant", "list", "inverse", "rrelu", "bag", "twice", "padding"],
 )
 def test_what_would_train_otherwise_is_refused(model: Callable[[], nn.Module], reason: str) -> None:
     made = model()

@@ -16,13 +16,15 @@ struct Unit {
   std::int64_t size;
 };
 
-constexpr std::array<Unit, 7> kByteUnits{{{"", 1},
+constexpr std::array<Unit, 9> kByteUnits{{{"", 1},
                                           {"KiB", std::int64_t{1} << 10},
                                           {"MiB", std::int64_t{1} << 20},
                                           {"GiB", std::int64_t{1} << 30},
+                                          {"TiB", std::int64_t{1} << 40},
                                           {"KB", 1'000},
                                           {"MB", 1'000'000},
-                                          {"GB", 1'000'000'000}}};
+                                          {"GB", 1'000'000'000},
+                                          {"TB", 1'000'000'000'000}}};
 constexpr std::array<Unit, 5> kTimeUnits{
     {{"", 1}, {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
 

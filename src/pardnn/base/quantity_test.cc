@@ -12,6 +12,8 @@ BOOST_AUTO_TEST_CASE(bytes_are_integers_with_or_without_a_unit) {
   BOOST_TEST(parse_bytes("3KiB").value() == 3072);
   BOOST_TEST(parse_bytes("3KB").value() == 3000);
   BOOST_TEST(parse_bytes("16GiB").value() == 17179869184);
+  BOOST_TEST(parse_bytes("1.5TiB").value() == 1649267441664);  // 1536 GiB
+  BOOST_TEST(parse_bytes("2TB").value() == 2'000'000'000'000);
   BOOST_TEST(parse_bytes("2MB").value() == 2000000);
 }
 

@@ -120,6 +120,14 @@ BOOST_AUTO_TEST_CASE(members_one_after_another_are_one_text) {
   BOOST_TEST(gunzip(gzip("pdg 1\n") + gzip("op a T 0\n"), "t") == "pdg 1\nop a T 0\n");
 }
 
+BOOST_AUTO_TEST_CASE(the_beginning_of_a_gzip_file_can_be_had_alone) {
+  const std::string text(100'000, 'x');
+  BOOST_TEST(gunzip_begin(gzip("pdg 1\n" + text), 6) == "pdg 1\n");
+  BOOST_TEST(gunzip_begin(gzip("pdg 1\n"), 1000) == "pdg 1\n");
+  const std::string bytes = gzip("pdg 1\n");
+  BOOST_TEST(gunzip_begin(std::string_view(bytes).substr(0, 5), 1000).empty());
+}
+
 BOOST_AUTO_TEST_CASE(files_of_other_programs_are_read) {
   BOOST_TEST(gunzip(from_gnu_gzip(), "t") == "pdg 1\nop a T 0\n");
 }

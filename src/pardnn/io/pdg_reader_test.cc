@@ -133,6 +133,17 @@ BOOST_AUTO_TEST_CASE(the_first_line_names_the_format) {
              "t:1:6: found a carriage return, expected lines that end with a line feed alone");
 }
 
+BOOST_AUTO_TEST_CASE(a_file_is_meant_as_one_of_ours_when_its_first_record_says_so) {
+  for (const std::string_view text :
+       {"", "pdg 1\n", "pdg 2\nop", "# a comment\n\n  pdg 1", "\xEF\xBB\xBFpdg 1\r\n", "pdg"}) {
+    BOOST_TEST(is_meant_as_pdg(text), text);
+  }
+  for (const std::string_view text : {"{\"nodes\": []}", "# RUN: x\nnode {\n", "pdgraph {}",
+                                      "digraph pdg {}", "\x08\x07", "op a T 0"}) {
+    BOOST_TEST(!is_meant_as_pdg(text), text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(tabs_controls_and_other_encodings_are_refused) {
   BOOST_TEST(message("op a T\t0") == "t:2:7: found a tab, expected spaces between words");
   BOOST_TEST(message("op a T 0\r") ==

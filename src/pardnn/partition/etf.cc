@@ -2,39 +2,21 @@
 //
 // Every ready op waits in a queue of each device it may run on, by the moment its inputs can be
 // there. Moments are looked up again when an op is about to be taken: channels that filled up
-// meanwhile only make them later. Where the last input waits for channels, the op waits in a queue
-// of their link, by how long the input takes from when they are free: a transfer then makes all of
-// them later at once. O((ops + edges) * devices * log ops).
+// meanwhile only make them later. O((ops + edges) * devices * log ops).
 #include "pardnn/partition/etf.h"
 
 #include <algorithm>
-#include <queue>
 #include <utility>
 
 #include "pardnn/partition/byte_caps.h"
 #include "pardnn/partition/edges.h"
 #include "pardnn/partition/units.h"
+#include "pardnn/partition/waiting_ops.h"
 
 namespace pardnn {
 namespace {
 
 constexpr std::int64_t kNever = kMaxQuantity;
-
-struct Waiting {
-  std::int64_t at_ns, minus_priority;  // least first
-  OpId op;
-  auto operator<=>(const Waiting&) const = default;
-};
-
-using Queue = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>;
-
-// When the inputs are there, and the device from which the last one comes if it waits for channels:
-// then it is there so long after they are free.
-struct There {
-  std::int64_t at_ns = 0;
-  std::optional<DeviceId> from = {};
-  std::int64_t after_free_ns = 0;
-};
 
 class EarliestTaskFirst {
  public:
@@ -53,11 +35,10 @@ class EarliestTaskFirst {
         device_(graph_.ops().size()),
         queues_(graph_.ops().size(), 0),
         unit_placed_(problem.units().size(), 0),
-        lanes_(device_count_),
+        lanes_(device_count_, Lane(device_count_)),
         arrival_ns_(graph_.tensors().size() * device_count_, kNotSent),
         channel_free_ns_(problem.machine().channels.size(), 0),
         there_(device_count_) {
-    for (Lane& lane : lanes_) lane.by_link = Table<DeviceId, Queue>(device_count_);
     proposal_.placement = UnitPlacement(problem.units().size(), DeviceId{});
     if (options.bytes_per_mille.has_value()) caps_.emplace(problem, *options.bytes_per_mille);
     const Table<DeviceId, Device>& devices = problem.machine().devices;
@@ -87,10 +68,11 @@ class EarliestTaskFirst {
   static constexpr std::int64_t kNotSent = -1;
 
   struct Lane {
+    explicit Lane(std::size_t device_count) : waiting(device_count) {}
+
+    WaitingOps waiting;
     std::int64_t free_ns = 0;
     std::optional<OpId> last;
-    Queue later, now;                // inputs there after free_ns; by then (at_ns is the penalty)
-    Table<DeviceId, Queue> by_link;  // as `later`, but at_ns counts from when channels are free
   };
 
   void put_first(const PlacedUnits& placed) {
@@ -134,7 +116,7 @@ class EarliestTaskFirst {
       queues_[op] = 1;
       return;
     }
-    std::fill(there_.begin(), there_.end(), There{});
+    std::fill(there_.begin(), there_.end(), InputsThere{});
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
       for (const DeviceId device : problem_.devices()) {
         look_at(producer, tensor, device, there_[device]);
@@ -147,20 +129,13 @@ class EarliestTaskFirst {
     }
   }
 
-  void enqueue(OpId op, DeviceId device, const There& there) {
+  void enqueue(OpId op, DeviceId device, const InputsThere& there) {
     Lane& lane = lanes_[device];
-    const std::int64_t penalty = penalty_ns(op, device);
-    if (there.at_ns <= lane.free_ns) {
-      lane.now.push({penalty, -priority_[op], op});
-    } else if (there.from.has_value()) {
-      lane.by_link[*there.from].push({there.after_free_ns + penalty, -priority_[op], op});
-    } else {
-      lane.later.push({there.at_ns + penalty, -priority_[op], op});
-    }
+    lane.waiting.add(op, priority_[op], there, penalty_ns(op, device), lane.free_ns);
   }
 
-  There inputs_there(OpId op, DeviceId device) const {
-    There there;
+  InputsThere inputs_there(OpId op, DeviceId device) const {
+    InputsThere there;
     for_each_producer(graph_, op, [&](OpId producer, std::optional<TensorId> tensor) {
       look_at(producer, tensor, device, there);
     });
@@ -168,7 +143,8 @@ class EarliestTaskFirst {
   }
 
   // The arrival, or for what would have to be sent first the arrival and the delay asked for.
-  void look_at(OpId producer, std::optional<TensorId> tensor, DeviceId to, There& last) const {
+  void look_at(OpId producer, std::optional<TensorId> tensor, DeviceId to,
+               InputsThere& last) const {
     const DeviceId from = device_[producer];
     const auto is_there = [&](std::int64_t at_ns) {
       if (at_ns > last.at_ns) last = {.at_ns = at_ns};
@@ -227,68 +203,30 @@ class EarliestTaskFirst {
     }
   }
 
-  struct Head {
-    Waiting waiting;  // at_ns: the moment
-    Queue* queue;     // that it is still the head of
-  };
-
   // The moment at which this device could start its best waiting op.
-  std::optional<Head> head(DeviceId device) {
+  std::optional<WaitingOps::Head> head(DeviceId device) {
     Lane& lane = lanes_[device];
-    const auto drop_gone = [&](Queue& queue) {
-      while (!queue.empty() && gone(queue.top().op, device)) queue.pop();
-    };
-    const auto take_what_is_there = [&](Queue& queue, std::int64_t since_ns) {
-      while (!queue.empty() && saturating_add(queue.top().at_ns, since_ns) <= lane.free_ns) {
-        const Waiting waiting = queue.top();
-        queue.pop();
-        if (placed_[waiting.op]) continue;
-        lane.now.push({penalty_ns(waiting.op, device), waiting.minus_priority, waiting.op});
-      }
-    };
-    take_what_is_there(lane.later, 0);
-    for (const DeviceId from : problem_.devices()) {
-      if (lane.by_link[from].empty()) continue;
-      take_what_is_there(lane.by_link[from], channels_free_ns(0, from, device));
-    }
-    drop_gone(lane.now);
-    if (!lane.now.empty()) {
-      Waiting best = lane.now.top();
-      best.at_ns += lane.free_ns;
-      return Head{best, &lane.now};
-    }
-    std::optional<Head> first;
-    const auto look = [&](Queue& queue, std::int64_t since_ns) {
-      drop_gone(queue);
-      if (queue.empty()) return;
-      Waiting waiting = queue.top();
-      waiting.at_ns = saturating_add(waiting.at_ns, since_ns);
-      if (!first.has_value() || waiting < first->waiting) first = {waiting, &queue};
-    };
-    look(lane.later, 0);
-    for (const DeviceId from : problem_.devices()) {
-      if (lane.by_link[from].empty()) continue;
-      look(lane.by_link[from], channels_free_ns(0, from, device));
-    }
-    return first;
+    return lane.waiting.head(
+        lane.free_ns, [&](DeviceId from) { return channels_free_ns(0, from, device); },
+        [&](OpId op) { return placed_[op] != 0; }, [&](OpId op) { return gone(op, device); });
   }
 
   void place_next() {
     while (true) {
-      std::optional<Head> best;
+      std::optional<WaitingOps::Head> best;
       DeviceId device{};
       for (const DeviceId candidate : problem_.devices()) {
-        const std::optional<Head> found = head(candidate);
-        if (!found.has_value() || (best.has_value() && best->waiting <= found->waiting)) continue;
+        const std::optional<WaitingOps::Head> found = head(candidate);
+        if (!found.has_value() || (best.has_value() && *best <= *found)) continue;
         best = found;
         device = candidate;
       }
       PARDNN_CHECK(best.has_value());
-      best->queue->pop();
-      const OpId op = best->waiting.op;
-      const There there = inputs_there(op, device);
+      lanes_[device].waiting.pop();
+      const OpId op = best->op;
+      const InputsThere there = inputs_there(op, device);
       const std::int64_t start_ns = std::max(there.at_ns, lanes_[device].free_ns);
-      if (start_ns + penalty_ns(op, device) <= best->waiting.at_ns) {
+      if (start_ns + penalty_ns(op, device) <= best->at_ns) {
         place(op, device, start_ns);
         place_favourites();
         return;
@@ -389,7 +327,7 @@ class EarliestTaskFirst {
   Table<DeviceId, Lane> lanes_;
   std::vector<std::int64_t> arrival_ns_;  // tensors x devices
   Table<ChannelId, std::int64_t> channel_free_ns_;
-  Table<DeviceId, There> there_;  // of the op that is made ready
+  Table<DeviceId, InputsThere> there_;  // of the op that is made ready
   std::optional<ByteCaps> caps_;
   std::vector<OpId> favourites_;  // ready now, and not looked at
   Proposal proposal_;

@@ -1,12 +1,14 @@
-// Fit: when no row's answer fits, many placements and orders, each repaired, until one does.
+// Fit: when rows' answers do not fit, they and many placements and orders are repaired.
 #include "pardnn/partition/fit.h"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "pardnn/base/ahead.h"
 #include "pardnn/partition/chunks.h"
 #include "pardnn/partition/etf.h"
 #include "pardnn/partition/fold.h"
@@ -19,6 +21,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
+constexpr std::size_t kMostOpsAllRepaired = 2000;
 constexpr int kCuts = 4;                               // of one fold, each after the one before
 constexpr std::size_t kOpsRepaired = 2'500'000;        // over all rounds of all repairs
 constexpr std::size_t kOpsRepairedAtMost = 6'000'000;  // the same, as long as nothing fits
@@ -70,12 +73,19 @@ class Fitter {
         {&near_end_first, Take::kPriority},
         {&near_end_first, Take::kLeastBytes},
     }};
-    for (const auto& [priority, take] : ways) {
-      if (orders_left_ == 0) break;
-      --orders_left_;
-      offer(list_order(problem_, times_, placement, *priority, take));
-      if (leanest.has_value() && is_far_behind(leanest->score)) break;
-    }
+    std::atomic<bool> enough = false;
+    const auto list = [&](std::size_t n) -> std::vector<OpId> {
+      if (enough) return {};
+      const auto& [priority, take] = ways[n];
+      return list_order(problem_, times_, placement, *priority, take);
+    };
+    done_ahead(std::min(ways.size(), orders_left_), list,
+               [&](std::size_t, std::vector<OpId> order) {
+                 if (enough) return;
+                 --orders_left_;
+                 offer(std::move(order));
+                 enough = leanest.has_value() && is_far_behind(leanest->score);
+               });
     if (!leanest.has_value()) return nullptr;
     starts_.push_back(std::move(*leanest));
     return &starts_.back();
@@ -198,20 +208,48 @@ void add_live_lists(Best& best, Fitter& fitter, const Times& times, const Run& r
   }
 }
 
+// What is guessed of the step after repair: longer by the part of all memory that has to move.
+std::int64_t repaired_step_ns(const Problem& problem, const Score& score) {
+  Wide memory_bytes = 1;
+  for (const DeviceId device : problem.devices()) memory_bytes += problem.limit_bytes(device);
+  const Wide longer = Wide{score.step_ns} * score.overflow_bytes / memory_bytes;
+  return static_cast<std::int64_t>(std::min<Wide>(score.step_ns + longer, kMaxQuantity));
+}
+
 }  // namespace
 
-void fit_into_memory(Best& best, const Times& times, const std::vector<Proposal>& starts,
+void repair_rows(Best& best, const Times& times, const std::vector<Proposed>& proposed,
+                 const Run& run) {
+  const Problem& problem = best.problem();
+  std::vector<const Proposed*> rows;
+  for (const Proposed& one : proposed) {
+    if (one.overflows()) rows.push_back(&one);
+  }
+  const auto guess = [&](const Proposed* one) { return repaired_step_ns(problem, *one->score); };
+  std::ranges::stable_sort(rows, {}, guess);
+  const bool is_small = problem.graph().ops().size() <= kMostOpsAllRepaired;
+  for (const Proposed* one : rows) {
+    const std::int64_t step_ns = guess(one);
+    const bool is_beaten = best.score().fits() && step_ns - step_ns / 11 >= best.score().step_ns;
+    if (is_beaten && !is_small) return;
+    repair_memory(best, times, one->who, one->proposal, run);
+  }
+}
+
+void fit_into_memory(Best& best, const Times& times, const std::vector<Proposed>& proposed,
                      const Run& run) {
   Fitter fitter(best, times, run);
   add_live_lists(best, fitter, times, run);
-  for (const Proposal& start : starts) fitter.add("rows", start.placement);
+  repair_rows(best, times, proposed, run);
+  for (const Proposed& one : proposed) fitter.add("rows", one.proposal.placement);
   add_folds(best, times, fitter);
   const Table<OpId, std::int64_t> rank = bottom_levels(best.problem(), times);
-  for (const std::int64_t share : kShares) {
-    fitter.add(
-        "etf",
-        earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = share}).placement);
-  }
+  done_ahead(
+      kShares.size(),
+      [&](std::size_t n) {
+        return earliest_task_first(best.problem(), times, rank, {.bytes_per_mille = kShares[n]});
+      },
+      [&](std::size_t, const Proposal& listed) { fitter.add("etf", listed.placement); });
   fitter.repair_all();
 }
 

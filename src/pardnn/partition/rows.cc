@@ -22,14 +22,12 @@
 #include "pardnn/partition/one_device.h"
 #include "pardnn/partition/pardnn.h"
 #include "pardnn/partition/polish.h"
-#include "pardnn/partition/repair.h"
 #include "pardnn/partition/search.h"
 #include "pardnn/partition/times.h"
 
 namespace pardnn {
 namespace {
 
-constexpr std::size_t kMostOpsAllRepaired = 2000;
 constexpr std::string_view kAuto = "auto";
 
 constexpr std::array kRows = {
@@ -76,44 +74,6 @@ std::vector<const Row*> rows_of(const Problem& problem, std::string_view algorit
     if (is_asked) found.push_back(&row);
   }
   return found;
-}
-
-// What a row proposed, and how it scored.
-struct Proposed {
-  const Row* row;
-  Proposal proposal;
-  std::optional<Score> score;  // nothing: it cannot run
-
-  bool overflows() const { return row->repaired && score.has_value() && !score->fits(); }
-};
-
-// What is guessed of the step after repair: longer by the part of all memory that has to move.
-std::int64_t repaired_step_ns(const Problem& problem, const Score& score) {
-  __extension__ using Wide = __int128;
-  Wide memory_bytes = 1;
-  for (const DeviceId device : problem.devices()) memory_bytes += problem.limit_bytes(device);
-  const Wide longer = Wide{score.step_ns} * score.overflow_bytes / memory_bytes;
-  return static_cast<std::int64_t>(std::min<Wide>(score.step_ns + longer, kMaxQuantity));
-}
-
-// Those whose steps will be shortest first. A row of a large graph is left as it is when its step
-// would be longer by a tenth than a plan that fits.
-void repair_rows(Best& best, const Times& times, const std::vector<Proposed>& proposed,
-                 const Run& run) {
-  const Problem& problem = best.problem();
-  std::vector<const Proposed*> rows;
-  for (const Proposed& one : proposed) {
-    if (one.overflows()) rows.push_back(&one);
-  }
-  const auto guess = [&](const Proposed* one) { return repaired_step_ns(problem, *one->score); };
-  std::ranges::stable_sort(rows, {}, guess);
-  const bool is_small = problem.graph().ops().size() <= kMostOpsAllRepaired;
-  for (const Proposed* one : rows) {
-    const std::int64_t step_ns = guess(one);
-    const bool is_beaten = best.score().fits() && step_ns - step_ns / 11 >= best.score().step_ns;
-    if (is_beaten && !is_small) return;
-    repair_memory(best, times, one->row->name, one->proposal, run);
-  }
 }
 
 // A third of what is left of the budget: the search makes more of the rest.
@@ -166,18 +126,17 @@ Plan make_plan(const Problem& problem, std::string_view algorithm, const Run& as
     const Row& row = *asked_rows[n];
     if (run.progress) run.progress(row.name);
     const std::optional<Score> score = best.offer(row.name, *proposal);
-    proposed.push_back({&row, std::move(*proposal), score});
+    proposed.push_back({row.name, std::move(*proposal), score, row.repaired});
   });
-  // Also where another row's answer fits: this one may be shorter once it does.
-  bool memory_binds = std::ranges::any_of(proposed, &Proposed::overflows);
-  if (memory_binds) repair_rows(best, times, proposed, run);
   // A row may ask for links that are not there.
   if (best.empty()) best.offer(kRows.front().name, one_device(problem, run));
-  memory_binds |= best.empty() || !best.score().fits();
-  if (algorithm == kAuto && memory_binds && !run.stopped()) {
-    std::vector<Proposal> starts_to_fit;
-    for (Proposed& one : proposed) starts_to_fit.push_back(std::move(one.proposal));
-    fit_into_memory(best, times, starts_to_fit, run);
+  // Also where another row's answer fits: this one may be shorter once it does.
+  if (std::ranges::any_of(proposed, &Proposed::overflows)) {
+    if (algorithm == kAuto) {
+      fit_into_memory(best, times, proposed, run);
+    } else {
+      repair_rows(best, times, proposed, run);
+    }
   }
   if (best.empty()) {
     throw Error(

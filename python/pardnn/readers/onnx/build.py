@@ -22,6 +22,14 @@ _ONNX = ("", "ai.onnx")
 def read_model(content: Content, options: Options) -> Reading:
     """The graph of the model that the content is."""
     model = models.parsed(content)
+    try:
+        return _read(model, content, options)
+    except (AttributeError, TypeError):
+        models.check_texts(model, content)  # bytes where text belongs fail anywhere
+        raise
+
+
+def _read(model: Any, content: Content, options: Options) -> Reading:
     counts = _counts(model)
     new_values = models.with_training(model)
     models.strip(model.graph)

@@ -50,6 +50,20 @@ def _check_size(content: Content) -> None:
                 raise ReadError(content.name, f"more than {most} ops", expected)
 
 
+def check_texts(message: Any, content: Content) -> None:
+    """Refuses text that is no UTF-8, which the library hands out as bytes."""
+    for field, value in message.ListFields():
+        values = (value,) if not field.is_repeated else value
+        if field.type == field.TYPE_MESSAGE:
+            for each in values:
+                check_texts(each, content)
+        elif field.type == field.TYPE_STRING:
+            for each in values:
+                if isinstance(each, bytes):
+                    found = f"the {field.name} {quoted(each[:40])}"
+                    raise ReadError(content.name, found, "text in UTF-8")
+
+
 def with_training(model: Any) -> dict[str, str]:
     """Puts the algorithm of a model's training behind its graph.
 

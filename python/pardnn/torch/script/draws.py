@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 from pardnn.torch.script.mode import Call
+from pardnn.torch.skipping import skip_bernoulli
 
+_BERNOULLI = torch.ops.aten.bernoulli_.float
 # How many numbers these draw depends on values, which only one rank has.
 COUNTED_BY_VALUES = frozenset(
     {
@@ -36,6 +38,11 @@ def repeat(call: Call) -> None:
     How many numbers are drawn depends on shapes alone, but some kernels refuse impossible values,
     so inputs that are not here are one half everywhere.
     """
+    if call.facts.func is _BERNOULLI and call.kwargs.get("generator") is None:
+        drawn = call.tensors[0]
+        p = call.args[1] if len(call.args) > 1 else call.kwargs.get("p", 0.5)
+        skip_bernoulli(drawn.numel(), drawn.dtype, p)
+        return
     given: dict[int, torch.Tensor] = {}
     for tensor, home in zip(call.tensors, call.homes, strict=True):
         stand_in = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)

@@ -20,8 +20,11 @@ _VIEWS = frozenset(
         "unsafe_split",
         "unsafe_chunk",
         "unsafe_split_with_sizes",
+        "_sparse_coo_tensor_with_dims_and_tensors",
     }
 )
+# What they do and answer does not depend on values; every rank has the sparse tensor itself.
+_OF_SHAPES = frozenset({"_nnz", "is_coalesced", "sparse_dim", "dense_dim", "_coalesced_"})
 # Arguments that are written although the schema does not say so: running mean and variance.
 _WRITTEN_UNSAID = {"native_batch_norm": (3, 4)}
 _BY_LIST = ("_foreach_", "_fused_", "_amp_foreach_")
@@ -33,10 +36,10 @@ class Facts:
     """One op (an overload of it).
 
     ``call``: calls it. ``written``: positions of arguments that it changes. ``gives_written``: it
-    returns only these. ``view``: it only makes a view. ``composite``: it is made of others.
-    ``draws``: it takes random numbers. ``gives_value``: it returns Python values, no tensors.
-    ``by_list``: it does the same to each tensor of lists. ``sized_by_values``: sizes of its results
-    depend on values.
+    returns only these. ``view``: it only makes a view, or looks at shapes. ``composite``: it is
+    made of others. ``draws``: it takes random numbers. ``gives_value``: it returns Python values,
+    no tensors. ``by_list``: it does the same to each tensor of lists. ``sized_by_values``: sizes of
+    its results depend on values.
     """
 
     def __init__(self, func: Any) -> None:
@@ -61,6 +64,7 @@ class Facts:
         )
         self.view = (
             self.name in _VIEWS
+            or self.name in _OF_SHAPES
             or torch.Tag.inplace_view in func.tags
             or (not self.written and any(r.alias_info is not None for r in schema.returns))
         )

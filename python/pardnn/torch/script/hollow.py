@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from pardnn.torch.script import compat
+from pardnn.torch.sparse import parts_of
 
 _SPAN_BYTES = 1 << 44
 _GRAIN_BYTES = 64
@@ -45,7 +46,16 @@ class Home:
 
 def home_of(tensor: torch.Tensor) -> Home | None:
     """The tensor's home, None if it is replicated."""
-    return getattr(tensor.untyped_storage(), "home", None)
+    try:
+        return getattr(tensor.untyped_storage(), "home", None)
+    except NotImplementedError:  # it is sparse
+        indices, values = homes_of(tensor)
+        return indices if values is None else values
+
+
+def homes_of(tensor: torch.Tensor) -> list[Home | None]:
+    """The homes of what it consists of."""
+    return [getattr(part.untyped_storage(), "home", None) for part in parts_of(tensor)]
 
 
 def settle(tensor: torch.Tensor, home: Home) -> None:

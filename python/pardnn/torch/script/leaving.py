@@ -11,8 +11,10 @@ from torch import nn
 from pardnn.errors import Refusal
 from pardnn.torch.script import compat
 from pardnn.torch.script.hollow import home_of
+from pardnn.torch.sparse import joined, parts_of
 
 _READERS = ("numpy", "tolist", "__array__", "__repr__")
+_PLACED = (torch.strided, torch.sparse_coo)
 _REFUSED = ("__dlpack__",)
 
 
@@ -22,10 +24,11 @@ def install(fetch: Callable[[torch.Tensor], torch.Tensor]) -> None:
 
     def reader(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def read(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            if reading or self.layout != torch.strided or home_of(self) is None:
+            if reading or self.layout not in _PLACED or home_of(self) is None:
                 return original(self, *args, **kwargs)
             with compat.without_modes(), torch.no_grad():
-                values = fetch(self)
+                parts = [part if home_of(part) is None else fetch(part) for part in parts_of(self)]
+                values = joined(self, parts)
             if self.requires_grad:
                 values = _with_grad(values, self)
             reading.append(name)

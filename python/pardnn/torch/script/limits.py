@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import resource
 
+import torch
+
 from pardnn.torch.meter import allow, bytes_in_use, give_back, keep_little, set_allowed
 
 # Of its limit, what a rank needs besides tensors: bytes on their way, tables of ops, gaps, Python.
 OWN_BYTES = 16 << 20
+# Memory is looked at when so much was made since it was, or this part of the peak so far.
+_LEAST_BYTES, _PART = 64 << 10, 32
 _NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
@@ -17,11 +21,16 @@ def is_refusal(error: BaseException) -> bool:
 
 
 class Memory:
-    """The memory of one rank from the first parameter on. ``limit``: bytes, None without one."""
+    """The memory of one rank from the first parameter on. ``limit``: bytes, None without one.
+
+    ``unseen``: bytes made since it was looked at; `sample` when there are ``grain`` of them.
+    """
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
         self.peak = 0
+        self.unseen = 0
+        self.grain = _LEAST_BYTES
         self._base = 0
         self._begun = False
 
@@ -39,8 +48,23 @@ class Memory:
 
     def sample(self) -> None:
         """Takes note of what is in use."""
+        self.unseen = 0
         if self._begun:
             self.peak = max(self.peak, bytes_in_use() - self._base)
+            self.grain = max(self.grain, self.peak // _PART)
+
+    def make_room(self, nbytes: int) -> None:
+        """Gives back what the allocator keeps if the system would refuse so many bytes now: for
+        what cannot be done again when it is refused memory half-way.
+        """
+        if self.limit is None or not self._begun:
+            return
+        try:
+            torch.empty(nbytes, dtype=torch.uint8)
+        except RuntimeError as error:
+            if not is_refusal(error):
+                raise
+            give_back()
 
     def take_peak(self) -> int:
         """The most since the last call."""

@@ -19,7 +19,7 @@ import torch
 from pardnn.torch.script import compat
 from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.facts import Facts, facts_of
-from pardnn.torch.script.hollow import Home, home_of
+from pardnn.torch.script.hollow import Home, home_of, homes_of
 
 # Of so many nodes of backward it is known where they run before a step is over.
 _MOST_NODES = 1 << 20
@@ -138,9 +138,14 @@ class Placing(compat.TorchDispatchMode):
 
 
 class Call:
-    """One call of an op: its tensors, their homes, which are written, and where it runs."""
+    """One call of an op: its tensors, their homes, which are written, and where it runs.
 
-    __slots__ = ("args", "facts", "homes", "key", "kwargs", "tensors", "where", "written")
+    ``has_sparse``: some of the tensors are sparse.
+    """
+
+    __slots__ = (
+        *("args", "facts", "has_sparse", "homes", "key", "kwargs", "tensors", "where", "written"),
+    )
 
     def __init__(self, facts: Facts, args: Any, kwargs: dict[str, Any]) -> None:
         self.facts = facts
@@ -151,10 +156,14 @@ class Call:
         if kwargs:
             collect(kwargs.values(), tensors)
         self.tensors = tensors
-        # home_of() of each, without a call.
-        self.homes: list[Home | None] = [
-            getattr(tensor.untyped_storage(), "home", None) for tensor in tensors
-        ]
+        self.has_sparse = False
+        self.homes: list[Home | None]
+        try:
+            # home_of() of each, without a call.
+            self.homes = [getattr(tensor.untyped_storage(), "home", None) for tensor in tensors]
+        except NotImplementedError:
+            self.has_sparse = True
+            self.homes = [home_of(tensor) for tensor in tensors]
         self.written = facts.written_tensors(args, kwargs) if facts.written else []
         self.where = -1
         self.key: Key | None = None
@@ -184,6 +193,12 @@ class Call:
             return self.facts.call(*self.args, **self.kwargs)
         kwargs = {name: _replaced(value, given) for name, value in self.kwargs.items()}
         return self.facts.call(*_replaced(self.args, given), **kwargs)
+
+    def written_homes(self) -> list[Home | None]:
+        """The homes of what it writes."""
+        if self.has_sparse:
+            return [home for tensor in self.written for home in homes_of(tensor)]
+        return [home_of(tensor) for tensor in self.written]
 
     def written_result(self) -> Any:
         """What an op that only writes returns: what it wrote."""

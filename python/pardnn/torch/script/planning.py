@@ -18,10 +18,11 @@ from pardnn import cache
 from pardnn.errors import Refusal, UsageError
 from pardnn.launch import RunOptions
 from pardnn.quantities import show_bytes
+from pardnn.torch.script import overheads
 from pardnn.torch.script.limits import OWN_BYTES
-from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Seen
 from pardnn.torch.script.step_graph import StepGraph
+from pardnn.torch.script.tables import Tables
 
 _LOG = logging.getLogger(__name__)
 # Streams of this machine, between two processes that share its cores.
@@ -41,7 +42,9 @@ class Prepared:
     """What ranks begin with, and what was promised.
 
     ``plan``, ``seen``: None where the script did nothing that could be planned. ``limits``: bytes
-    of each rank, None without a limit. ``variable_bytes``: of each rank.
+    of each rank, None without a limit. ``step_ns``: with what ranks take besides ops, which the
+    plan does not know. ``variable_bytes``: of each rank. ``random_placement``: a
+    seed with which every op goes to any rank instead, None in earnest.
     """
 
     tables: Tables
@@ -50,13 +53,16 @@ class Prepared:
     graph: Any = None
     seen: Seen | None = None
     one_device_ns: int | None = None
+    step_ns: int = 0
     variable_bytes: list[int] = field(default_factory=list)
+    random_placement: int | None = None
 
 
 def prepare(options: RunOptions) -> Prepared:
     """Looks at the script and plans it. Raises Refusal."""
-    if options.devices == 1 or os.environ.get("PARDNN_RANDOM_PLACEMENT") is not None:
-        return Prepared(Tables(), options.memory)
+    seed = _random_placement()
+    if options.devices == 1 or seed is not None:
+        return Prepared(Tables(), options.memory, random_placement=seed)
     seen = _look(options)
     if seen is None or seen.end <= seen.begin or seen.parameters == 0:
         return Prepared(Tables(), options.memory)
@@ -75,16 +81,25 @@ def prepare(options: RunOptions) -> Prepared:
     placed = plan.device_of
     for key, nbytes in step.variable_sizes().items():
         held[devices[placed[key]]] += nbytes
-    one = pardnn.plan(step.graph, machine, algorithm="one-device", sequence="given")
+    where = step.where(plan, devices)
+    cores = len(os.sched_getaffinity(0))
     return Prepared(
         step.tables(plan, devices),
         options.memory,
         plan,
         step.graph,
         seen,
-        one.step_ns,
+        sum(seen.costs_ns[op.kind] for op in seen.ops[seen.begin : seen.end]),
+        overheads.predicted_ns(plan.step_ns, seen, where, options.memory, cores),
         held,
     )
+
+
+def _random_placement() -> int | None:
+    text = os.environ.get("PARDNN_RANDOM_PLACEMENT")
+    if text is not None and not text.isdecimal():
+        raise UsageError(f"PARDNN_RANDOM_PLACEMENT={text}: expected a number")
+    return None if text is None else int(text)
 
 
 def _look(options: RunOptions) -> Seen | None:

@@ -39,7 +39,8 @@ from pardnn.torch.script import (
 )
 from pardnn.torch.script.calls import Calls
 from pardnn.torch.script.links import Links, LostRankError
-from pardnn.torch.script.ranks import RankMode, Tables
+from pardnn.torch.script.ranks import RankMode
+from pardnn.torch.script.tables import Tables
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _INTERRUPTED = 128 + int(signal.SIGINT)

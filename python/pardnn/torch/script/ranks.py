@@ -3,58 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from pardnn.torch.meter import give_back
-from pardnn.torch.script import draws, limits, refusals, results
+from pardnn.torch.script import draws, limits, refusals, results, sparse
 from pardnn.torch.script.calls import Calls, Key
 from pardnn.torch.script.hollow import Home, hollow_like, home_of, image_of, settle, view_in
 from pardnn.torch.script.links import Desync, Incoming, Links
 from pardnn.torch.script.mode import Call, Placing
+from pardnn.torch.script.tables import Tables
+from pardnn.torch.sparse import joined, parts_of
 
 # Results whose values C++ reads where no mode sees it: every rank gets them.
 _READ_UNSEEN = {"_pack_padded_sequence": 1}
-# Memory is looked at after ops that make at least so many elements.
-_SAMPLED = 1 << 14
 # A view of at least this part of a storage brings all of it.
 _PARTS = 4
-
-
-@dataclass(frozen=True)
-class Tables:
-    """What ranks know of the plan.
-
-    ``parameters``: rank by number of creation; others go round. ``ops``: rank by key. ``readers``:
-    for a key, how often each rank reads the result (by its number) in a step; ``at_once``: those
-    of these ranks that read it as it was made. ``parameter_readers``: how often each rank reads a
-    parameter between two of its updates.
-    """
-
-    parameters: Mapping[int, int] = field(default_factory=dict)
-    ops: Mapping[Key, int] = field(default_factory=dict)
-    readers: Mapping[Key, Mapping[int, Mapping[int, int]]] = field(default_factory=dict)
-    at_once: Mapping[Key, Mapping[int, frozenset[int]]] = field(default_factory=dict)
-    parameter_readers: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
 
 class Kind:
     """What calls that are alike have in common.
 
     ``digest``: of the op and the shapes of its inputs. ``results``: what describes the results,
-    None where it is not known yet, or never. ``large``: they are.
+    None where it is not known yet, or never. ``nbytes``: of new results.
     """
 
-    __slots__ = ("digest", "large", "results")
+    __slots__ = ("digest", "nbytes", "results")
 
     def __init__(self, call: Call) -> None:
         shapes = tuple([tensor.shape for tensor in call.tensors])
         self.digest = hash((call.facts.number, shapes))
         self.results: Any = None
-        self.large = False
+        self.nbytes = 0
 
 
 class Copy:
@@ -187,7 +169,8 @@ class RankMode(Placing):
             value = call.run(given) if here else None
             return self.links.broadcast(value, call.where)
         if call.written:
-            self.changed([home_of(tensor) for tensor in call.written])
+            self.changed(call.written_homes())
+        before = _places(call) if call.has_sparse else []
         out = None
         if here:
             out = self._run(call, kind, given)
@@ -197,6 +180,8 @@ class RankMode(Placing):
             draws.follow(self.links.broadcast(draws.state() if here else None, call.where))
         if call.written:
             self._bring_home(call, given, here)
+            if before:
+                self._rewrite(call, given, before)
             if facts.gives_written:
                 return call.written_result()
         return self._results_of(call, kind, out, here)
@@ -229,12 +214,16 @@ class RankMode(Placing):
             if call.written or call.facts.draws:  # it may have begun
                 raise
             out = call.run(given)
-        if kind.large:
-            self.memory.sample()
+        memory = self.memory
+        memory.unseen += kind.nbytes
+        if memory.unseen >= memory.grain:
+            memory.sample()
         return out
 
     def _gather(self, call: Call, here: bool) -> dict[int, torch.Tensor]:
         """Brings every input to where the op runs; there, what to take instead of hollow ones."""
+        if call.has_sparse:
+            return self._gather_sparse(call, here)
         where = call.where
         copies: list[tuple[torch.Tensor, Copy]] = []
         for number, home in enumerate(call.homes):
@@ -243,6 +232,28 @@ class RankMode(Placing):
                 if here:
                     copies.append((call.tensors[number], copy))
         return {id(tensor): copy.of(tensor) for tensor, copy in copies}
+
+    def _gather_sparse(self, call: Call, here: bool) -> dict[int, torch.Tensor]:
+        """The same where some inputs are sparse: their parts may be on different ranks."""
+        found: list[tuple[torch.Tensor, list[tuple[torch.Tensor, Copy | None]]]] = []
+        for tensor in call.tensors:
+            parts: list[tuple[torch.Tensor, Copy | None]] = []
+            for part in parts_of(tensor):
+                home = home_of(part)
+                copy = None
+                if home is not None and home.owner != call.where:
+                    copy = self._bring(part, home, call.where)
+                parts.append((part, copy))
+            if any(copy is not None for _, copy in parts):
+                found.append((tensor, parts))
+        if not here:
+            return {}
+        return {
+            id(tensor): joined(
+                tensor, [part if copy is None else copy.of(part) for part, copy in parts]
+            )
+            for tensor, parts in found
+        }
 
     def _bring(self, tensor: torch.Tensor, home: Home, where: int) -> Copy:
         """Sends a tensor to a rank that has no copy of it; there, the copy is the message."""
@@ -296,6 +307,8 @@ class RankMode(Placing):
     def _bring_home(self, call: Call, given: dict[int, torch.Tensor], here: bool) -> None:
         """What was written has a home now, and is there."""
         for tensor in call.written:
+            if tensor.layout != torch.strided:
+                continue
             home = home_of(tensor)
             if home is None:
                 settle(tensor, Home(call.where))
@@ -306,22 +319,46 @@ class RankMode(Placing):
                     tensor.copy_(self.links.expect(tensor, call.where).wait())
                 home.copies = None
 
+    def _rewrite(
+        self, call: Call, given: dict[int, torch.Tensor], before: list[tuple[torch.Tensor, Any]]
+    ) -> None:
+        """Sparse tensors that were written may consist of others now, on all ranks."""
+        for tensor, places in before:
+            known = None
+            if self.rank == call.where:
+                new = given.get(id(tensor), tensor)
+                if [sparse.place_of(part) for part in parts_of(new)] != places:
+                    new = joined(new, [part.clone() for part in parts_of(new)])
+                    known = results.describe(call, new)
+            known = self.links.broadcast(known, call.where)
+            if known is None:
+                continue
+            if self.rank != call.where:
+                new = results.make(call, known, call.where)
+            else:
+                results.settle_all(call, new)
+            tensor.data = new
+
     def _results_of(self, call: Call, kind: Kind, out: Any, here: bool) -> Any:
         """The results, hollow on all ranks but one, which says of what shapes they are."""
         unseen = _READ_UNSEEN.get(call.facts.name)
         value = None
         if unseen is not None:
             value = self.links.broadcast(out[unseen] if here else None, call.where)
-        if kind.results is None:
+        known = kind.results
+        if known is None:
+            out = sparse.apart(call, out) if here else None
             own = results.describe(call, out) if here else None
-            kind.results = self.links.broadcast(own, call.where)
-            kind.large = results.most_elements(kind.results) >= _SAMPLED
+            known = self.links.broadcast(own, call.where)
+            if known[0] != "sparse":  # how many values those have can change
+                kind.results = known
+                kind.nbytes = results.new_bytes(known)
         elif here and not results.fits(out, kind.results):
             raise Desync(
                 f"{call.facts.func} gave {results.describe(call, out)} for inputs that gave "
-                f"{kind.results} before; please report it"
+                f"{known} before; please report it"
             )
-        result = out if here else results.make(call, kind.results, call.where)
+        result = out if here else results.make(call, known, call.where)
         if unseen is not None:
             result = tuple(value if n == unseen else one for n, one in enumerate(result))
         if here:
@@ -343,6 +380,15 @@ class RankMode(Placing):
             for where in at_once.get(number, ()):
                 if where != owner and where not in home.copies:
                     self._bring_whole(made[number], home, where)
+
+
+def _places(call: Call) -> list[tuple[torch.Tensor, Any]]:
+    """The sparse tensors that a call is about to write, and where their parts lie."""
+    return [
+        (tensor, [sparse.place_of(part) for part in parts_of(tensor)])
+        for tensor in call.written
+        if tensor.layout != torch.strided
+    ]
 
 
 def _drop(copies: dict[Any, Any], where: int) -> None:

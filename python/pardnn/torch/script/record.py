@@ -13,7 +13,8 @@ class OpSeen:
     """One op.
 
     ``unit``: what it goes with, see Seen. ``phase``: 'f', 'b' or 'u'. ``reads``, ``writes``:
-    numbers of memories. ``makes``: of each memory it made, its number and which result it is.
+    numbers of memories. ``makes``: of each memory it made, its number and which result it is, None
+    for a part of a sparse one.
     ``shared``: (number, bytes) of what every rank has and this op reads. ``kind``: its place in
     ``Seen.costs_ns``.
     """
@@ -25,7 +26,7 @@ class OpSeen:
     kind: int
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
-    makes: tuple[tuple[int, int], ...] = ()
+    makes: tuple[tuple[int, int | None], ...] = ()
     shared: tuple[tuple[int, int], ...] = ()
 
 
@@ -49,7 +50,7 @@ class Seen:
 
     A *unit* is what the plan places as a whole: a parameter with all that follows it, or all ops
     of one key with their backward. ``units``: what each is. ``whole``: a second step was seen, so
-    state that an optimizer makes in its first one is there.
+    state that an optimizer makes in its first one is there. ``overheads``: see `overheads.py`.
     """
 
     ops: list[OpSeen] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Seen:
     whole: bool = False
     parameters: int = 0
     seconds: float = 0.0
+    overheads: tuple[float, ...] = ()
 
 
 class Life:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ import torch
 from pardnn.errors import Refusal
 from pardnn.torch.script.hollow import Home, hollow
 from pardnn.torch.script.mode import SEQUENCE, TENSOR, Call, sort_of, sorts
+from pardnn.torch.sparse import parts_of, sparse_of
 
 _MASKS = (torch.bool, torch.uint8)
 # Values of these types change no shape.
@@ -23,10 +23,8 @@ def describe(call: Call, out: Any) -> Any:
     if not isinstance(out, torch.Tensor):
         return ("value", out)
     if out.layout != torch.strided:
-        raise Refusal(
-            f"{call.facts.name} makes a sparse tensor, which cannot be on one of several ranks "
-            "yet; make the embedding with sparse=False"
-        )
+        parts = [describe(call, part) for part in parts_of(out)]
+        return ("sparse", (parts, tuple(out.shape), out.is_coalesced()))
     for number, tensor in enumerate(call.tensors):
         if tensor is out:
             return ("input", number)
@@ -45,14 +43,14 @@ def fits(out: Any, known: Any) -> bool:
     return len(out) == len(what) and all([fits(*pair) for pair in zip(out, what, strict=True)])
 
 
-def most_elements(known: Any) -> int:
-    """Elements of the largest of the described results that are new."""
+def new_bytes(known: Any) -> int:
+    """Bytes of the described results that are new."""
     kind, what = known
     if kind == "tensor":
-        return math.prod(what[0])
-    if kind in ("input", "value"):
+        return int(what[-1])
+    if kind in ("input", "value", "sparse"):
         return 0
-    return max([most_elements(one) for one in what], default=0)
+    return sum(new_bytes(one) for one in what)
 
 
 def make(call: Call, known: Any, owner: int) -> Any:
@@ -65,6 +63,10 @@ def make(call: Call, known: Any, owner: int) -> Any:
         return call.tensors[what]
     if kind == "value":
         return what
+    if kind == "sparse":
+        parts, shape, coalesced = what
+        indices, values = [make(call, part, owner) for part in parts]
+        return sparse_of(indices, values, shape, coalesced)
     return kind(make(call, part, owner) for part in what)
 
 
@@ -74,12 +76,16 @@ def settle_all(call: Call, out: Any, unseen: int | None = None) -> None:
         for number, one in enumerate(out):
             if number != unseen:
                 settle_all(call, one)
+    elif isinstance(out, torch.Tensor) and out.layout != torch.strided:
+        for part in parts_of(out):
+            part.untyped_storage().home = Home(call.where)
     elif isinstance(out, torch.Tensor):
         storage = out.untyped_storage()
         if getattr(storage, "home", None) is None:
             address = storage._cdata
-            if any([tensor.untyped_storage()._cdata == address for tensor in call.tensors]):
-                if any([tensor is out for tensor in call.tensors]):
+            dense = [tensor for tensor in call.tensors if tensor.layout == torch.strided]
+            if any([tensor.untyped_storage()._cdata == address for tensor in dense]):
+                if any([tensor is out for tensor in dense]):
                     return
                 raise Refusal(
                     f"{call.facts.func} makes a view and does not say so; please report it"
@@ -90,7 +96,7 @@ def settle_all(call: Call, out: Any, unseen: int | None = None) -> None:
 def key_of(call: Call) -> Any:
     """What decides the shapes of the results; None where values do."""
     facts = call.facts
-    if facts.sized_by_values:
+    if facts.sized_by_values or call.has_sparse:
         return None
     if facts.masks_size and any(t.dtype in _MASKS for t in call.tensors):
         return None

@@ -34,18 +34,21 @@ from pardnn.torch.nodes import Op, Value
 from pardnn.torch.script import (
     compat,
     leaving,
+    overheads,
     parameters,
     rank,
     refusals,
     results,
     saving,
     scratch,
+    sparse,
     steps,
 )
 from pardnn.torch.script.calls import Calls, Key
-from pardnn.torch.script.hollow import Home, hollow_like, home_of, settle
+from pardnn.torch.script.hollow import Home, hollow_like, home_of, homes_of, settle
 from pardnn.torch.script.mode import Call, Placing
 from pardnn.torch.script.record import Life, Memory, OpSeen, Seen
+from pardnn.torch.sparse import joined, parts_of
 
 # What every rank has counts from this size on.
 _SHARED_BYTES = 64 * 1024
@@ -99,7 +102,7 @@ class ScoutMode(Placing):
         known, kind = self._results_of(call)
         if len(self.seen.ops) > _MOST_OPS:
             raise _TooLong
-        makes: list[tuple[int, int]] = []
+        makes: list[tuple[int, int | None]] = []
         if call.facts.gives_value:
             self._note(call, kind, makes)
             return self._plausible(call)
@@ -107,18 +110,33 @@ class ScoutMode(Placing):
             if home_of(tensor) is None:
                 settle(tensor, Home(call.where))
                 self._live(tensor)
+            elif tensor.layout != torch.strided and known[0] == "sparse":
+                tensor.data = self._made(call, known, makes, None)
         if call.facts.name.startswith("_amp_"):
             self._zeros.update(home_of(t).life.number for t in call.written)  # type: ignore[union-attr]
         if call.facts.gives_written:
             self._note(call, kind, makes)
             return call.written_result()
+        made = self._made(call, known, makes, 0)
+        self._note(call, kind, makes)
+        return made
+
+    def _made(
+        self, call: Call, known: Any, makes: list[tuple[int, int | None]], first: int | None
+    ) -> Any:
+        """Hollow results, whose memories are noted in ``makes``; ``first``: the number of the first
+        result, None for what a plan cannot name.
+        """
         made = results.make(call, known, call.where)
         for number, tensor in enumerate(made if isinstance(made, (tuple, list)) else [made]):
             for one in tensor if isinstance(tensor, (tuple, list)) else [tensor]:
-                home = home_of(one) if isinstance(one, torch.Tensor) else None
-                if home is not None and home.life is None:
-                    makes.append((self._live(one), number))
-        self._note(call, kind, makes)
+                if not isinstance(one, torch.Tensor):
+                    continue
+                named = None if one.layout != torch.strided or first is None else first + number
+                for part in parts_of(one):
+                    home = home_of(part)
+                    if home is not None and home.life is None:
+                        makes.append((self._live(part), named))
         return made
 
     def _plausible(self, call: Call) -> Any:
@@ -129,11 +147,14 @@ class ScoutMode(Placing):
         good = 0 if home is not None and home.life.number in self._zeros else 1
         return float(good) if tensor.dtype.is_floating_point else good
 
-    def _note(self, call: Call, kind: int, makes: list[tuple[int, int]]) -> None:
+    def _note(self, call: Call, kind: int, makes: list[tuple[int, int | None]]) -> None:
         phase = "u" if self.calls.in_optimizer else "f"
         if compat.current_node() is not None and not self.calls.recomputes():
             phase = "b"
-        homes = [home_of(t) for t in call.written]
+        homes = call.written_homes()
+        read = call.homes
+        if call.has_sparse:
+            read = [home for tensor in call.tensors for home in homes_of(tensor)]
         self.seen.ops.append(
             OpSeen(
                 name=call.facts.name,
@@ -141,9 +162,7 @@ class ScoutMode(Placing):
                 phase=phase,
                 key=call.key,
                 kind=kind,
-                reads=tuple(
-                    h.life.number for h in call.homes if h is not None and h.life is not None
-                ),
+                reads=tuple(h.life.number for h in read if h is not None and h.life is not None),
                 writes=tuple(h.life.number for h in homes if h is not None and h.life is not None),
                 makes=tuple(makes),
                 shared=tuple(self._shared_inputs(call)),
@@ -152,6 +171,8 @@ class ScoutMode(Placing):
 
     def _shared_inputs(self, call: Call) -> Any:
         for tensor, home in zip(call.tensors, call.homes, strict=True):
+            if tensor.layout != torch.strided:
+                continue
             storage = tensor.untyped_storage()
             if home is None and storage.nbytes() >= _SHARED_BYTES:
                 number = getattr(storage, "shared", None)
@@ -188,6 +209,8 @@ class ScoutMode(Placing):
             try:
                 with self._fake:
                     out = call.run(fakes)
+                    if call.has_sparse and getattr(out, "layout", None) == torch.sparse_coo:
+                        out = sparse.plausible(call, out)
             except Refusal:
                 raise
             except Exception:  # noqa: BLE001  whatever torch's rules for fakes cannot tell
@@ -200,10 +223,17 @@ class ScoutMode(Placing):
 
     def _faked(self, tensor: torch.Tensor) -> torch.Tensor:
         with self._fake:
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+            parts = [
+                torch.empty_strided(part.shape, part.stride(), dtype=part.dtype)
+                for part in parts_of(tensor)
+            ]
+            return joined(tensor, parts)
 
     def _add_node(self, call: Call, fakes: dict[int, torch.Tensor], out: Any) -> None:
         """The op as a node of a graph, which is what costs are measured of."""
+        if call.has_sparse:
+            self._add_sum(next(t for t in fakes.values() if t.layout == torch.sparse_coo))
+            return
         nodes: dict[int, torch.fx.Node] = {}
         for tensor in call.tensors:
             if id(tensor) not in nodes:
@@ -221,6 +251,14 @@ class ScoutMode(Placing):
         inputs = tuple(Value(n, 0) for n in nodes.values())
         self.nodes.append(Op(node, inputs, outputs, (None,) * len(outputs), False))
 
+    def _add_sum(self, tensor: torch.Tensor) -> None:
+        """What ops on a sparse tensor are taken to cost: adding its values to as many others."""
+        values = self._graph.placeholder(f"in{len(self._graph.nodes)}")
+        values.meta["val"] = tensor._values()
+        node = self._graph.call_function(torch.ops.aten.add.Tensor, (values, values))
+        node.meta["val"] = tensor._values()
+        self.nodes.append(Op(node, (Value(values, 0),), (tensor._values(),), (None,), False))
+
 
 class _TooLong(Exception):  # noqa: N818  the look ahead ends with what it has
     pass
@@ -236,6 +274,8 @@ def _on_fakes(call: Call, fakes: dict[int, torch.Tensor]) -> Any:
 
 def _computed(call: Call) -> Any:
     """The op on ones: its results have a size that depends on values."""
+    if call.has_sparse:
+        raise Refusal(f"{call.facts.func} of a sparse tensor cannot be planned; make it dense")
     size = sum(t.untyped_storage().nbytes() for t in call.tensors)
     if size > _COMPUTED_BYTES:
         raise Refusal(
@@ -323,6 +363,7 @@ def _finish(mode: ScoutMode, begin: float, result: int) -> NoReturn:
         seen.end = len(seen.ops)
     with compat.without_modes():
         found = costs.costs_of(mode.nodes)
+        seen.overheads = tuple(overheads.measured())
     seen.costs_ns = [found[op.node].ns for op in mode.nodes]
     seen.seconds = time.perf_counter() - begin
     _write(result, seen)

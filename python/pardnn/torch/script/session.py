@@ -55,7 +55,7 @@ def run(options: RunOptions) -> int:
         _write_summary(options, summary.report(prepared, []))
         return 0
     with tempfile.TemporaryDirectory(prefix="pardnn-") as folder:
-        ranks = Ranks(options, prepared.tables, Path(folder))
+        ranks = Ranks(options, prepared, Path(folder))
         status = ranks.wait()
     if status == 0:
         sys.stderr.write(summary.table(prepared, ranks.records))
@@ -79,7 +79,7 @@ def _log_to_terminal() -> None:
 class Ranks:
     """The processes of a run, from their start to the end of the last."""
 
-    def __init__(self, options: RunOptions, tables: Any, folder: Path) -> None:
+    def __init__(self, options: RunOptions, prepared: Any, folder: Path) -> None:
         self.records: list[dict[str, Any]] = []
         self._count = options.devices
         self._folder = folder
@@ -87,9 +87,9 @@ class Ranks:
         self._status: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
         self._rest: dict[int, bytes] = {}
-        self._start(options, tables)
+        self._start(options, prepared)
 
-    def _start(self, options: RunOptions, tables: Any) -> None:
+    def _start(self, options: RunOptions, prepared: Any) -> None:
         from pardnn.torch.script import rank
 
         pairs = {
@@ -98,7 +98,7 @@ class Ranks:
             for b in range(a + 1, self._count)
         }
         seed = secrets.randbits(62)
-        placement = os.environ.get("PARDNN_RANDOM_PLACEMENT")
+        tables, randomly = prepared.tables, prepared.random_placement
         for number in range(self._count):
             reading, report = os.pipe()
             process = os.fork()
@@ -106,7 +106,6 @@ class Ranks:
                 os.close(reading)
                 streams = _streams_of(number, pairs)
                 log = str(self._folder / f"rank-{number}.log") if number else None
-                randomly = None if placement is None else int(placement)
                 own = self._folder / str(number)
                 own.mkdir()
                 start = rank.Start(number, streams, report, log, str(own), tables, seed, randomly)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pardnn
 from pardnn.torch.script.calls import Key
-from pardnn.torch.script.ranks import Tables
 from pardnn.torch.script.record import Memory, OpSeen, Seen
+from pardnn.torch.script.tables import Tables
 
 # A memory that is held for some ops after its last reader is stated so from this size on.
 _HELD_BYTES = 16 * 1024
@@ -179,14 +179,19 @@ class StepGraph:
         """Bytes of each variable, by key."""
         return {f"var{number}": self._seen.memories[number].nbytes for number in self._variables}
 
-    def tables(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> Tables:
-        """Where ranks have parameters and ops, and who reads results on other ranks."""
+    def where(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> dict[int, int]:
+        """The rank of each unit."""
         where: dict[int, int] = {}
         placed = plan.device_of
         for number in self._variables:
             where[self._seen.memories[number].unit] = devices[placed[f"var{number}"]]
         for line in self._lines:
             where[line.unit] = devices[placed[line.key]]
+        return where
+
+    def tables(self, plan: pardnn.Plan, devices: Mapping[str, int]) -> Tables:
+        """Where ranks have parameters and ops, and who reads results on other ranks."""
+        where = self.where(plan, devices)
         parameters, ops = {}, {}
         for unit, what in enumerate(self._seen.units):
             if unit not in where:
@@ -231,6 +236,8 @@ class StepGraph:
             if op.key is None:
                 continue
             for number, result in op.makes:
+                if result is None:
+                    continue
                 for rank, count in reads.get(number, {}).items():
                     known = readers.setdefault(op.key, {}).setdefault(result, {})
                     known[rank] = max(known.get(rank, 0), count)

@@ -38,7 +38,7 @@ def table(prepared: Prepared, records: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         lines.append("  " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)))
     measured_s = entry["measured_step_s"]
-    parts = [f"step {_ms(plan.step_ns)} predicted"]
+    parts = [f"step {_ms(prepared.step_ns)} predicted"]
     parts.append("not run" if measured_s is None else f"{measured_s * 1e3:.1f} ms measured")
     if prepared.one_device_ns is not None:
         parts.append(f"{_ms(prepared.one_device_ns)} on one device")
@@ -76,7 +76,7 @@ def _entry(prepared: Prepared, records: Sequence[dict[str, Any]]) -> dict[str, A
         "variable_bytes": prepared.variable_bytes,
         "predicted_peak_bytes": list(plan.peaks.values()),
         "any_timing_peak_bytes": list(plan.any_timing_peaks.values()),
-        "predicted_step_s": plan.step_ns / 1e9,
+        "predicted_step_s": prepared.step_ns / 1e9,
         "bound_step_s": plan.bound_ns / 1e9,
         "one_device_step_s": prepared.one_device_ns and prepared.one_device_ns / 1e9,
         "bytes_sent": plan.bytes_sent,

@@ -36,6 +36,8 @@ _BY_PARAMETER = frozenset(
 )
 _OTHERWISE = ("fused", "capturable", "differentiable")
 _OP_BY_OP = 4
+# What a step over one parameter makes for a while, in parts as large as that.
+_TEMPORARY = 4
 # Each gradient that is not with its parameter takes a call of its own.
 _MOST_CALLS = 16
 
@@ -126,6 +128,7 @@ def _step_own(mode: RankMode, step: Callable[[], Any], parts: list[_Part]) -> An
     """Steps over the parameters of this rank; the others are as if they had been stepped over."""
     mode.links.note(-6, len(parts))
     own = [part for part in parts if part.home.owner == mode.rank]
+    mode.memory.make_room(_TEMPORARY * max([part.parameter.nbytes for part in own], default=0))
     with compat.without_modes(), _gradients_put_away(parts):
         near = [part for part in own if part.source.owner == mode.rank]
         if near:

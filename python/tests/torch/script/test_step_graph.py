@@ -5,9 +5,10 @@ from __future__ import annotations
 import types
 
 import pardnn
-from pardnn.torch.script.ranks import Tables
+from pardnn.torch.script.overheads import predicted_ns
 from pardnn.torch.script.record import Memory, OpSeen, Seen
 from pardnn.torch.script.step_graph import StepGraph
+from pardnn.torch.script.tables import Tables
 
 MIB = 1 << 20
 FIRST, SECOND = ("m0.0", "addmm", 0), ("m0.1", "addmm", 0)
@@ -114,3 +115,24 @@ def test_an_op_of_the_script_has_its_name_in_the_plan() -> None:
     text = StepGraph(two_layers()).graph.text()
     assert "name=m0.0.addmm/0" in text
     assert "var var0 8388608 @u0 name=parameter%200" in text
+
+
+def test_a_step_over_ranks_takes_what_each_looks_at_and_new_memory() -> None:
+    """A plan of 6 ms; 4 of 6 ops are looked at, for 0.1 ms."""
+    seen = two_layers()
+    seen.costs_ns = [2_000_000, 500_000, 500_000]
+    seen.overheads = (100_000, 50_000)
+    where = {0: 0, 1: 1, 2: 0, 3: 1}
+    free = predicted_ns(6_000_000, seen, where, (None, None), cores=2)
+    assert free == 6_000_000 + 4 * 100_000
+    # Rank 0 makes activation and gradient of 1 and 8 MiB, each of them new memory.
+    tight = predicted_ns(6_000_000, seen, where, (100 * MIB, 100 * MIB), cores=2)
+    assert tight == free + 9 * 50_000
+
+
+def test_ranks_that_share_a_core_take_turns() -> None:
+    seen = two_layers()
+    seen.costs_ns = [2_000_000, 500_000, 500_000]
+    seen.overheads = (100_000, 0)
+    one_core = predicted_ns(1_000_000, seen, dict.fromkeys(range(4), 0), (None, None), cores=1)
+    assert one_core == 2 * 2_000_000 + 4 * 500_000 + 2 * 4 * 100_000

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import optim
 
+from pardnn.torch.script import limits
 from pardnn.torch.script.hollow import Home, home_of, settle
 from pardnn.torch.script.updates import parts_of
 
@@ -72,3 +74,18 @@ def test_many_gradients_that_are_elsewhere_go_op_by_op() -> None:
     assert len(parts_of(optimizer)) == 17
     settle(parameters[0].grad, Home(1))
     assert parts_of(optimizer) is None
+
+
+def test_a_step_has_room_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused half-way it could not be done again: what the allocator keeps goes back before."""
+    given_back: list[bool] = []
+    monkeypatch.setattr(limits, "give_back", lambda: given_back.append(True))
+    monkeypatch.setattr(limits, "allow", lambda nbytes: None)
+    monkeypatch.setattr(limits, "keep_little", lambda limit: None)
+    memory = limits.Memory(1 << 30)
+    memory.begin()
+    given_back.clear()
+    memory.make_room(1 << 20)
+    assert not given_back
+    memory.make_room(1 << 60)  # which no system has
+    assert given_back
