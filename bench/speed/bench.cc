@@ -104,7 +104,7 @@ int run(const std::string& family, std::size_t ops, std::size_t devices, int rep
   // A score counts no memory where it is plenty.
   print("simulate with memory", least_seconds(repeats, [&] {
           simulator.schedule(plan.placement, sequences);
-          simulator.peaks();
+          simulator.peaks(false);
         }));
   print("predict", least_seconds(1, [&] { predict(*problem, plan.placement, sequences); }));
   print("check", least_seconds(1, [&] { PARDNN_CHECK(check(*problem, plan).empty()); }));
