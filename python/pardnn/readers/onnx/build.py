@@ -102,9 +102,11 @@ class _Builder:
         self._missing = _Missing()
         self._outputs = {each.name for each in model.graph.output}
         self._shapes = {
-            info.name: values.of_info(info)
-            for info in (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
+            tensor.name: values.of_initializer(tensor, self._place(f"tensor {tensor.name}"))
+            for tensor in shapes.graph.initializer
         }
+        infos = (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
+        self._shapes |= {info.name: values.of_info(info) for info in infos}
         self.new_values: dict[str, str] = {}  # tensors by the variable whose next value they are
         self._nodes = list(model.graph.node)
         self._updated = self._buffers()
