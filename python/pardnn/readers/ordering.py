@@ -39,6 +39,22 @@ class Ordered:
     seen: set[tuple[str, str]] = field(default_factory=set)
 
 
+def topological(before: Mapping[str, Sequence[str]]) -> list[str]:
+    """Keys so that each comes after those before it; without those that a cycle holds up."""
+    waiting = {key: len(firsts) for key, firsts in before.items()}
+    after: dict[str, list[str]] = {}
+    for key, firsts in before.items():
+        for first in firsts:
+            after.setdefault(first, []).append(key)
+    order = [key for key, count in waiting.items() if not count]
+    for key in order:  # which grows on the way
+        for reader in after.get(key, ()):
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                order.append(reader)
+    return order
+
+
 def reads_before_updates(
     accesses: Sequence[Access], before: Mapping[str, Sequence[str]]
 ) -> Ordered:

@@ -90,3 +90,34 @@ def lines(reading: Reading) -> list[str]:
             del kept[3]
         found.append(" ".join(kept))
     return found
+
+
+def sample() -> str:
+    """A graph with most of what there is: a variable, a loop, a While, calls, devices, groups."""
+    real = "DT_FLOAT"
+    called = function("f", ["a"], {"r": "g:y:0"}, node("g", "Relu", "a", T=real))
+    test = function("test", ["i"], {"r": "l:z:0"}, node("l", "Less", "i", "i"))
+    types = f"list {{ type: {real} }}"
+    functions = {"cond": 'func { name: "test" }', "body": 'func { name: "f" }'}
+    return "".join(
+        [
+            node("x", "Placeholder", dtype=real, shape=[64, 8], device="/gpu:0"),
+            variable("w", [8, 8]),
+            node("w/read", "Identity", "w", T=real, _class=placed_with("w")),
+            node("mm", "MatMul", "x", "w/read", T=real, device="/job:w/task:0/GPU:0"),
+            node("call", "PartitionedCall", "mm", f='func { name: "f" }'),
+            node("while", "While", "call", T=types, **functions),
+            const("axes", 0, 1),
+            node("sum", "Sum", "while", "axes", T=real, keep_dims=False),
+            node("enter", "Enter", "call", T=real, frame_name='s: "frame"'),
+            node("merge", "Merge", "enter", "next", T=real),
+            node("less", "Less", "merge", "merge", T=real),
+            node("cond", "LoopCond", "less"),
+            node("switch", "Switch", "merge", "cond", T=real),
+            node("next", "NextIteration", "switch:1", T=real),
+            node("exit", "Exit", "switch", T=real),
+            node("step", "ApplyMomentum", "w", "w/m", "sum", "exit", "sum", "^while", T=real),
+            variable("w/m", [8, 8]),
+            library(called, test),
+        ]
+    )

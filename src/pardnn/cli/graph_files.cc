@@ -125,19 +125,14 @@ std::vector<Option> ReaderOptions::table() {
 std::shared_ptr<const Graph> ReaderOptions::read(const std::string& path) const {
   std::error_code failure;
   if (path == "-" || !std::filesystem::is_regular_file(path, failure)) return read_pdg_file(path);
-  std::string bytes = read_file(path);
-  std::string begin = bytes.substr(0, kBeginBytes);
-  if (is_gzip(bytes)) begin = gunzip_begin(bytes, kBeginBytes);
-  if (!is_meant_as_pdg(begin)) {
-    bytes = std::string();  // the reader needs the memory
-    return read_foreign(path, words);
-  }
+  std::string begin = read_file(path, kBeginBytes);
+  if (is_gzip(begin)) begin = gunzip_begin(begin, kBeginBytes);
+  if (!is_meant_as_pdg(begin)) return read_foreign(path, words);
   if (!words.empty()) {
     throw UsageError(path + ": found " + words.front() +
                      " with a .pdg file, expected it with files that leave this open");
   }
-  if (is_gzip(bytes)) bytes = gunzip(bytes, path);
-  return read_pdg(bytes, path);
+  return read_pdg_file(path);
 }
 
 }  // namespace pardnn::cli

@@ -1,5 +1,6 @@
 #include "pardnn/io/files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -60,7 +61,7 @@ void write_in_place(const std::string& path, int number, std::string_view bytes)
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
+std::string read_file(const std::string& path, std::size_t most_bytes) {
   const bool is_input = path == "-";
   const std::string name = is_input ? "standard input" : path;
   const Descriptor file(is_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -68,11 +69,13 @@ std::string read_file(const std::string& path) {
   std::string bytes;
   struct stat status{};
   if (::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode)) {
-    bytes.reserve(static_cast<std::size_t>(status.st_size) + 1);
+    bytes.reserve(std::min(static_cast<std::size_t>(status.st_size) + 1, most_bytes));
   }
   while (true) {
     const std::size_t size = bytes.size();
-    bytes.resize(bytes.capacity() > size ? bytes.capacity() : size + kPieceBytes);
+    if (size >= most_bytes) return bytes;
+    const std::size_t next = bytes.capacity() > size ? bytes.capacity() : size + kPieceBytes;
+    bytes.resize(std::min(next, most_bytes));
     const ssize_t count = ::read(file.number(), bytes.data() + size, bytes.size() - size);
     bytes.resize(size + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
     if (count == 0) return bytes;

@@ -63,6 +63,8 @@ BOOST_FIXTURE_TEST_CASE(a_file_is_read_as_it_was_written, Folder) {
   const std::string text = many_lines(100'000);
   write_file_atomically(file("a"), text);
   BOOST_TEST((read_file(file("a")) == text));
+  BOOST_TEST((read_file(file("a"), 10) == text.substr(0, 10)));
+  BOOST_TEST((read_file(file("a"), text.size() + 1) == text));
   write_file_atomically(file("a"), "");
   BOOST_TEST(read_file(file("a")).empty());
   BOOST_TEST(count() == 1);

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from pardnn.readers.tensorflow.known import Shape
 from pardnn.readers.tensorflow.nodes import Node
-from pardnn.readers.tensorflow.shape_rules import Shape
 from pardnn.readers.tensorflow.shapes import Shapes
 
 _MATMULS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})

@@ -8,10 +8,11 @@ import pardnn
 from pardnn import escape_key
 from pardnn.readers.reading import Options
 from pardnn.readers.tensorflow.nodes import Nodes
+from pardnn.readers.tensorflow.ops import Op
 from pardnn.readers.tensorflow.optypes import OPTIMIZERS, READS
 from pardnn.readers.tensorflow.profiles import Profile
 from pardnn.readers.tensorflow.shapes import Shapes
-from pardnn.readers.tensorflow.step import Op, Step
+from pardnn.readers.tensorflow.step import Step
 from pardnn.tensorflow.kernels import ALIAS
 
 

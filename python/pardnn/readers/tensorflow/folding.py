@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pardnn.readers.tensorflow import shape_rules, types
+from pardnn.readers.tensorflow.known import Known, Shape, Value
 from pardnn.readers.tensorflow.nodes import Node
-from pardnn.readers.tensorflow.shape_rules import Known, Shape, Value
 
 _MOST_ELEMENTS = 1024
 _PASSES = frozenset({"Identity", "StopGradient", "Snapshot", "Enter", "PreventGradient"})

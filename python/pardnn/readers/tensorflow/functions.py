@@ -205,6 +205,7 @@ class _Inlining:
         for node in self._flat.values():
             read.update(tensor[0] for tensor in node.inputs)
             node.inputs = [self.resolve(tensor) for tensor in node.inputs]
+            self._check(node)
             waited.update(node.controls)
         for name in reversed(self._effects):
             effects = list(dict.fromkeys(self.resolve((one, 0))[0] for one in self._effects[name]))
@@ -212,6 +213,14 @@ class _Inlining:
             if name in waited or name not in read:
                 self._flat[name] = Node(name, "NoOp", controls=effects)
         self._drop_lost()
+
+    def _check(self, node: Node) -> None:
+        for name, number in node.inputs:
+            if name not in self._flat:
+                raise pardnn.Error(
+                    f"node {node.name} reads output {number} of the call {name}, whose function "
+                    "does not give it"
+                )
 
     def _drop_lost(self) -> None:
         """Calls whose effects nobody waits for are gone; so are control edges from them."""

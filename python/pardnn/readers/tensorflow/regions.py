@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import pardnn
 from pardnn.readers.tensorflow import types
 from pardnn.readers.tensorflow.arithmetic import flops_of
 from pardnn.readers.tensorflow.frames import in_order
 from pardnn.readers.tensorflow.functions import Body, Library, Path
+from pardnn.readers.tensorflow.known import Shape
 from pardnn.readers.tensorflow.nodes import Node, Tensor
 from pardnn.readers.tensorflow.optypes import LOOKS, READS, WHILES, written
-from pardnn.readers.tensorflow.shape_rules import Shape
 from pardnn.readers.tensorflow.shapes import Bindings, Shapes
 from pardnn.readers.tensorflow.variables import handles_of
 
@@ -63,7 +64,12 @@ class Regions:
         flops = []
         for name in names:
             body = self._library.body(name, path, node.name)
-            first = max(0, len(node.inputs) - len(body.arguments))
+            first = len(node.inputs) - len(body.arguments)
+            if first < 0 or (first and node.op in WHILES):
+                raise pardnn.Error(
+                    f"node {node.name} gives function {name} {len(node.inputs)} inputs, expected "
+                    f"{len(body.arguments)}"
+                )
             given = list(given_shapes[first:])
             inside = self._inside(body, given, shapes, node.inputs[first:])
             self._note(region, body, inside, first)
@@ -121,7 +127,7 @@ def _origin(tensor: Tensor, body: Body) -> Tensor:
         node = body.nodes[tensor[0]]
         if node.op not in _PASSES or not node.inputs:
             break
-        tensor = node.inputs[tensor[1] if node.op == "IdentityN" else 0]
+        tensor = node.inputs[min(tensor[1], len(node.inputs) - 1) if node.op == "IdentityN" else 0]
     return tensor
 
 
@@ -130,8 +136,9 @@ def _note_results(region: Region, body: Body, inside: Shapes) -> None:
         source = _origin(result, body)
         if number < len(body.arguments) and source[0] == body.arguments[number]:
             region.passed[number] = number
-        elif body.nodes[source[0]].op in _ITEM:
-            node = body.nodes[source[0]]
+            continue
+        node = body.nodes[source[0]]
+        if len(node.inputs) > _ITEM.get(node.op, len(node.inputs)):
             region.pushed[number] = inside.size(node.inputs[_ITEM[node.op]])
 
 
@@ -150,7 +157,7 @@ def _trips(
         test = condition.nodes[_origin(pending.pop(), condition)[0]]
         if test.op == "LogicalAnd":
             pending += test.inputs
-        if test.op not in ("Less", "LessEqual"):
+        if test.op not in ("Less", "LessEqual") or len(test.inputs) != 2:
             continue
         counter = _origin(test.inputs[0], condition)[0]
         if counter not in condition.arguments:
@@ -176,8 +183,10 @@ def _limit(
 
 
 def _step(body: Body, inside: Shapes, number: int) -> float | None:
+    if number >= len(body.results):
+        return None
     add = body.nodes[_origin(body.results[number], body)[0]]
-    if add.op not in ("Add", "AddV2"):
+    if add.op not in ("Add", "AddV2") or len(add.inputs) != 2:
         return None
     for own, other in ((0, 1), (1, 0)):
         if _origin(add.inputs[own], body)[0] == body.arguments[number]:

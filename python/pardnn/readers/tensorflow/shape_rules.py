@@ -1,133 +1,20 @@
-"""Shapes that the usual op types give, from those they take; constant folding of small numbers."""
+"""Shapes that the usual op types give, from those they take: one rule for each sort of op."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from pardnn.readers.tensorflow import types
-from pardnn.readers.tensorflow.nodes import Node, Tensor
-
-Shape = tuple[int | None, ...] | None
-Value = np.ndarray[Any, Any]
-
-
-class Known(Protocol):
-    """What a rule may ask about a node's inputs."""
-
-    def shape(self, tensor: Tensor) -> Shape:
-        """Dimensions of a tensor."""
-        ...
-
-    def value(self, tensor: Tensor) -> Value | None:
-        """Elements of a small constant."""
-        ...
-
-    def of_variable(self, handle: Tensor) -> Shape:
-        """Dimensions of the variable behind a handle."""
-        ...
-
+from pardnn.readers.tensorflow.known import Known, Shape, Value
+from pardnn.readers.tensorflow.nodes import Node
 
 Rule = Callable[[Node, Known], Sequence[Shape]]
 
 
-def shapes(node: Node, known: Known) -> list[Shape]:
-    """Shapes of a node's outputs as far as its rule tells; empty without a rule."""
-    rule = _RULES.get(node.op)
-    if rule is None or not node.inputs:
-        return []
-    try:
-        return [_sane(shape) for shape in rule(node, known)]
-    except (IndexError, ValueError, TypeError, OverflowError, ZeroDivisionError):
-        return []  # inputs that the op would refuse tell nothing about its outputs
-
-
-def _sane(shape: Shape) -> Shape:
-    return None if shape is None else tuple(None if s is None or s < 0 else int(s) for s in shape)
-
-
-# --- element types -------------------------------------------------------------------------------
-
-_BOOLEANS = frozenset(
-    """
-    Less LessEqual Greater GreaterEqual Equal NotEqual LogicalAnd LogicalOr LogicalNot IsNan IsInf
-    IsFinite LoopCond Any All IsVariableInitialized VarIsInitializedOp InTopK InTopKV2
-    """.split()  # noqa: SIM905
-)
-_RESOURCES = frozenset(
-    {"VarHandleOp", "StackV2", "IteratorV2", "Iterator", "HashTableV2", "MutableHashTableV2"}
-)
-_STRINGS = frozenset({"StringJoin", "ShardedFilename", "ReadFile", "ScalarSummary", "AsString"})
-_TYPE_OF = {
-    "Cast": "DstT",
-    "Shape": "out_type",
-    "ShapeN": "out_type",
-    "Size": "out_type",
-    "ArgMax": "output_type",
-    "ArgMin": "output_type",
-    "StackPopV2": "elem_type",
-    "StackPop": "elem_type",
-    "TensorListStack": "element_dtype",
-    "TensorListGetItem": "element_dtype",
-    "Bitcast": "type",
-    "GatherV2": "Tparams",
-    "Gather": "Tparams",
-}
-_LISTS = ("output_types", "Tout", "dtypes")
-_LISTED = frozenset({"IdentityN", "While", "StatelessWhile", "For"})
-_SECOND_INT32 = {"Merge": 1, "RefMerge": 1}
-_INDEX_SECOND = frozenset({"TopKV2", "TopK", "Unique", "UniqueV2", "UniqueWithCounts"})
-_TENSOR_ARRAYS = frozenset({"TensorArrayV3", "TensorArrayGradV3"})
-_FLOWS = frozenset({"TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3"})
-_LIST_HANDLES = frozenset(
-    """
-    TensorListReserve EmptyTensorList TensorListFromTensor TensorListPushBack TensorListSetItem
-    """.split()  # noqa: SIM905
-)
-
-
-def dtype(node: Node, number: int) -> int:
-    """Element type of output `number`, 0 where it is not known."""
-    op = node.op
-    if op in _BOOLEANS:
-        return types.BOOL
-    if op in _RESOURCES or (op in _TENSOR_ARRAYS and number == 0):
-        return types.RESOURCE
-    if op in _LIST_HANDLES or (op == "TensorListPopBack" and number == 0):
-        return types.VARIANT
-    if op in _FLOWS or op in _TENSOR_ARRAYS:
-        return types.FLOAT
-    if op in _STRINGS:
-        return types.STRING
-    if op in ("Rank", "TensorArraySizeV3") or _SECOND_INT32.get(op) == number:
-        return types.INT32
-    if op in _TYPE_OF:
-        found = node.dtype(_TYPE_OF[op])
-        return found or (types.INT32 if op in ("Shape", "ShapeN", "Size") else types.INT64)
-    if number and op in _INDEX_SECOND:
-        return types.INT32
-    if op.startswith("FusedBatchNorm") and number:
-        return node.dtype("U") or node.dtype("T")
-    return _attribute_type(node, number)
-
-
-def _attribute_type(node: Node, number: int) -> int:
-    for name in ("T",) if node.op in _LISTED else _LISTS:
-        if name in node.attr and len(node.attr[name].list.type) > number:
-            return types.plain(node.attr[name].list.type[number])
-    for name in ("dtype", "T", "Tidx", "element_dtype"):
-        if name in node.attr:
-            return node.dtype(name)
-    return 0
-
-
-# --- rules ---------------------------------------------------------------------------------------
-
-
-def _like(position: int) -> Rule:
+def of_like(position: int) -> Rule:
     def rule(node: Node, known: Known) -> Sequence[Shape]:
         return [known.shape(node.inputs[position])]
 
@@ -150,16 +37,16 @@ def broadcast(*given: Shape) -> Shape:
     return tuple(result)
 
 
-def _broadcast(node: Node, known: Known) -> Sequence[Shape]:
+def of_broadcast(node: Node, known: Known) -> Sequence[Shape]:
     return [broadcast(*(known.shape(tensor) for tensor in node.inputs))]
 
 
-def _any_known(node: Node, known: Known) -> Sequence[Shape]:
+def of_any_known(node: Node, known: Known) -> Sequence[Shape]:
     found = [known.shape(tensor) for tensor in node.inputs]
     return [next((s for s in found if s is not None and None not in s), found[0])]
 
 
-def _matmul(node: Node, known: Known) -> Sequence[Shape]:
+def of_matmul(node: Node, known: Known) -> Sequence[Shape]:
     left, right = known.shape(node.inputs[0]), known.shape(node.inputs[1])
     if left is None or right is None:
         return [None]
@@ -196,7 +83,7 @@ def _windowed(node: Node, given: Shape, sizes: Sequence[int | None]) -> list[int
     return result
 
 
-def _convolution(node: Node, known: Known) -> Sequence[Shape]:
+def of_convolution(node: Node, known: Known) -> Sequence[Shape]:
     kernel = known.shape(node.inputs[1])
     if kernel is None:
         return [None]
@@ -209,13 +96,13 @@ def _convolution(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(result)]
 
 
-def _pool(node: Node, known: Known) -> Sequence[Shape]:
+def of_pool(node: Node, known: Known) -> Sequence[Shape]:
     window = list(node.attr["ksize"].list.i)
     spatial = [window[axis] for axis in _layout(node)[1]]
     return [tuple(_windowed(node, known.shape(node.inputs[0]), spatial))]
 
 
-def _sizes_of(position: int) -> Rule:
+def of_sizes_of(position: int) -> Rule:
     def rule(node: Node, known: Known) -> Sequence[Shape]:
         return [_as_shape(known.value(node.inputs[position]))]
 
@@ -226,18 +113,18 @@ def _as_shape(value: Value | None) -> Shape:
     return None if value is None else tuple(int(size) for size in value.reshape(-1))
 
 
-def _batch_norm(node: Node, known: Known) -> Sequence[Shape]:
+def of_batch_norm(node: Node, known: Known) -> Sequence[Shape]:
     whole = known.shape(node.inputs[0])
     channels = known.shape(node.inputs[1])
     return [whole, channels, channels, channels, channels, (0,)][: 6 if "V3" in node.op else 5]
 
 
-def _batch_norm_grad(node: Node, known: Known) -> Sequence[Shape]:
+def of_batch_norm_grad(node: Node, known: Known) -> Sequence[Shape]:
     scale = known.shape(node.inputs[2])
     return [known.shape(node.inputs[1]), scale, scale, (0,), (0,)]
 
 
-def _bias_grad(node: Node, known: Known) -> Sequence[Shape]:
+def of_bias_grad(node: Node, known: Known) -> Sequence[Shape]:
     given = known.shape(node.inputs[0])
     if given is None:
         return [None]
@@ -245,12 +132,12 @@ def _bias_grad(node: Node, known: Known) -> Sequence[Shape]:
     return [(given[1 if first else -1],)]
 
 
-def _cross_entropy(node: Node, known: Known) -> Sequence[Shape]:
+def of_cross_entropy(node: Node, known: Known) -> Sequence[Shape]:
     logits = known.shape(node.inputs[0])
     return [None if logits is None else logits[:1], logits]
 
 
-def _reduction(node: Node, known: Known) -> Sequence[Shape]:
+def of_reduction(node: Node, known: Known) -> Sequence[Shape]:
     given, axes = known.shape(node.inputs[0]), None
     if len(node.inputs) > 1:
         axes = known.value(node.inputs[1])
@@ -265,7 +152,7 @@ def _reduction(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(size for n, size in enumerate(given) if n not in gone)]
 
 
-def _arg_max(node: Node, known: Known) -> Sequence[Shape]:
+def of_arg_max(node: Node, known: Known) -> Sequence[Shape]:
     given, axis = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None or axis is None:
         return [None]
@@ -273,7 +160,7 @@ def _arg_max(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(size for n, size in enumerate(given) if n != gone)]
 
 
-def _reshape(node: Node, known: Known) -> Sequence[Shape]:
+def of_reshape(node: Node, known: Known) -> Sequence[Shape]:
     target = known.value(node.inputs[1])
     if target is None:
         rank = known.shape(node.inputs[1])
@@ -291,24 +178,24 @@ def _reshape(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(sizes)]
 
 
-def _shape_of(node: Node, known: Known) -> Sequence[Shape]:
+def of_shape_of(node: Node, known: Known) -> Sequence[Shape]:
     found = [known.shape(tensor) for tensor in node.inputs]
     return [None if shape is None else (len(shape),) for shape in found]
 
 
-def _scalar(node: Node, known: Known) -> Sequence[Shape]:
+def of_scalar(node: Node, known: Known) -> Sequence[Shape]:
     return [()]
 
 
-def _pack(node: Node, known: Known) -> Sequence[Shape]:
-    given = next(iter(_any_known(node, known)))
+def of_pack(node: Node, known: Known) -> Sequence[Shape]:
+    given = next(iter(of_any_known(node, known)))
     if given is None:
         return [None]
     axis = node.integer("axis") % (len(given) + 1)
     return [(*given[:axis], len(node.inputs), *given[axis:])]
 
 
-def _unpack(node: Node, known: Known) -> Sequence[Shape]:
+def of_unpack(node: Node, known: Known) -> Sequence[Shape]:
     given = known.shape(node.inputs[0])
     if given is None:
         return []
@@ -316,7 +203,7 @@ def _unpack(node: Node, known: Known) -> Sequence[Shape]:
     return [(*given[:axis], *given[axis + 1 :])] * min(node.integer("num", 1), 65536)
 
 
-def _concat(node: Node, known: Known) -> Sequence[Shape]:
+def of_concat(node: Node, known: Known) -> Sequence[Shape]:
     first = node.op == "Concat"
     parts = [known.shape(t) for t in (node.inputs[1:] if first else node.inputs[:-1])]
     axis = known.value(node.inputs[0 if first else -1])
@@ -331,7 +218,7 @@ def _concat(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(joined)]
 
 
-def _slice(node: Node, known: Known) -> Sequence[Shape]:
+def of_slice(node: Node, known: Known) -> Sequence[Shape]:
     given = known.shape(node.inputs[0])
     begin, size = known.value(node.inputs[1]), known.value(node.inputs[2])
     if size is None:
@@ -370,7 +257,7 @@ def strided(node: Node, given: tuple[int | None, ...], spec: Sequence[Value]) ->
             )
 
 
-def _strided_slice(node: Node, known: Known) -> Sequence[Shape]:
+def of_strided_slice(node: Node, known: Known) -> Sequence[Shape]:
     given = known.shape(node.inputs[0])
     spec = [known.value(tensor) for tensor in node.inputs[1:4]]
     if given is None or any(value is None for value in spec):
@@ -389,7 +276,7 @@ def _strided_slice(node: Node, known: Known) -> Sequence[Shape]:
     return [(*result, *given[axis:])]
 
 
-def _split(node: Node, known: Known) -> Sequence[Shape]:
+def of_split(node: Node, known: Known) -> Sequence[Shape]:
     axis, given = known.value(node.inputs[0]), known.shape(node.inputs[1])
     count = min(node.integer("num_split", 1), 65536)
     if axis is None or given is None:
@@ -399,7 +286,7 @@ def _split(node: Node, known: Known) -> Sequence[Shape]:
     return [(*given[:at], part, *given[at + 1 :])] * count
 
 
-def _split_v(node: Node, known: Known) -> Sequence[Shape]:
+def of_split_v(node: Node, known: Known) -> Sequence[Shape]:
     given, sizes, axis = (
         known.shape(node.inputs[0]),
         known.value(node.inputs[1]),
@@ -411,14 +298,14 @@ def _split_v(node: Node, known: Known) -> Sequence[Shape]:
     return [(*given[:at], int(size), *given[at + 1 :]) for size in sizes.reshape(-1)]
 
 
-def _transpose(node: Node, known: Known) -> Sequence[Shape]:
+def of_transpose(node: Node, known: Known) -> Sequence[Shape]:
     given, order = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None or order is None:
         return [None if given is None else (None,) * len(given)]
     return [tuple(given[int(axis)] for axis in order.reshape(-1))]
 
 
-def _expand(node: Node, known: Known) -> Sequence[Shape]:
+def of_expand(node: Node, known: Known) -> Sequence[Shape]:
     given, axis = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None or axis is None:
         return [None]
@@ -426,7 +313,7 @@ def _expand(node: Node, known: Known) -> Sequence[Shape]:
     return [(*given[:at], 1, *given[at:])]
 
 
-def _squeeze(node: Node, known: Known) -> Sequence[Shape]:
+def of_squeeze(node: Node, known: Known) -> Sequence[Shape]:
     given = known.shape(node.inputs[0])
     if given is None:
         return [None]
@@ -437,7 +324,7 @@ def _squeeze(node: Node, known: Known) -> Sequence[Shape]:
     return [None if None in given else tuple(size for size in given if size != 1)]
 
 
-def _tile(node: Node, known: Known) -> Sequence[Shape]:
+def of_tile(node: Node, known: Known) -> Sequence[Shape]:
     given, times = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None or times is None:
         return [None if given is None else (None,) * len(given)]
@@ -445,7 +332,7 @@ def _tile(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(None if size is None else size * int(count) for size, count in pairs)]
 
 
-def _pad(node: Node, known: Known) -> Sequence[Shape]:
+def of_pad(node: Node, known: Known) -> Sequence[Shape]:
     given, pads = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None or pads is None:
         return [None if given is None else (None,) * len(given)]
@@ -453,7 +340,7 @@ def _pad(node: Node, known: Known) -> Sequence[Shape]:
     return [tuple(None if s is None else s + int(p[0]) + int(p[1]) for s, p in pairs)]
 
 
-def _one_hot(node: Node, known: Known) -> Sequence[Shape]:
+def of_one_hot(node: Node, known: Known) -> Sequence[Shape]:
     given, depth = known.shape(node.inputs[0]), known.value(node.inputs[1])
     if given is None:
         return [None]
@@ -461,7 +348,7 @@ def _one_hot(node: Node, known: Known) -> Sequence[Shape]:
     return [(*given[:axis], None if depth is None else int(depth), *given[axis:])]
 
 
-def _gather(node: Node, known: Known) -> Sequence[Shape]:
+def of_gather(node: Node, known: Known) -> Sequence[Shape]:
     table = known.shape(node.inputs[0])
     if node.op == "ResourceGather":
         table = known.of_variable(node.inputs[0])
@@ -473,27 +360,27 @@ def _gather(node: Node, known: Known) -> Sequence[Shape]:
     return [(*table[:at], *rows, *table[at + 1 :])]
 
 
-def _through_merge(node: Node, known: Known) -> Sequence[Shape]:
+def of_through_merge(node: Node, known: Known) -> Sequence[Shape]:
     """What enters a loop or leaves a branch: the first input whose shape is known."""
     found = [known.shape(tensor) for tensor in node.inputs]
     return [next((shape for shape in found if shape is not None), None), ()]
 
 
-def _through_switch(node: Node, known: Known) -> Sequence[Shape]:
+def of_through_switch(node: Node, known: Known) -> Sequence[Shape]:
     return [known.shape(node.inputs[0])] * 2
 
 
-def _identities(node: Node, known: Known) -> Sequence[Shape]:
+def of_identities(node: Node, known: Known) -> Sequence[Shape]:
     return [known.shape(tensor) for tensor in node.inputs]
 
 
-def _reduced(node: Node, known: Known) -> Sequence[Shape]:
+def of_reduced(node: Node, known: Known) -> Sequence[Shape]:
     """At most all dimensions."""
     ranks = [shape for tensor in node.inputs if (shape := known.shape(tensor)) is not None]
     return [max(ranks, key=lambda s: s[0] or 0)] * 2 if len(ranks) == 2 else [None, None]
 
 
-def _range(node: Node, known: Known) -> Sequence[Shape]:
+def of_range(node: Node, known: Known) -> Sequence[Shape]:
     values = [known.value(tensor) for tensor in node.inputs]
     if any(value is None for value in values):
         return [(None,)]
@@ -501,89 +388,9 @@ def _range(node: Node, known: Known) -> Sequence[Shape]:
     return [(max(0, math.ceil((limit - start) / step)),)]
 
 
-def _segments(node: Node, known: Known) -> Sequence[Shape]:
+def of_segments(node: Node, known: Known) -> Sequence[Shape]:
     data, count = known.shape(node.inputs[0]), known.value(node.inputs[2])
     ids = known.shape(node.inputs[1])
     if data is None or ids is None or count is None:
         return [None]
     return [(int(count), *data[len(ids) :])]
-
-
-def _table() -> dict[str, Rule]:
-    names = """
-        Abs Acos Asin Atan Ceil CheckNumerics ClipByValue Cos Cosh Cumsum DebugIdentityV2 Digamma
-        Elu EluGrad EnsureShape Enter Erf Erfc Exit Exp Expm1 Floor Identity Inv InvGrad Invert
-        IsFinite IsInf IsNan L2Normalize LRN LeakyRelu Lgamma Log Log1p LogSoftmax LogicalNot
-        LoopCond Neg NextIteration OnesLike PlaceholderWithDefault PreventGradient Print
-        QuantizeAndDequantizeV2 Reciprocal RefEnter RefExit RefIdentity RefNextIteration Relu Relu6
-        ReverseSequence ReverseV2 Rint Round Rsqrt Selu Sigmoid Sign Sin Sinh Snapshot Softmax
-        Softplus Softsign Sqrt Square StopGradient Tan Tanh ZerosLike BiasAdd BiasAddV1 Cast
-        MatrixBandPart StackPushV2 StackPush Assign AssignAdd AssignSub MaxPoolGrad Bitcast
-        """
-    rules: dict[str, Rule] = dict.fromkeys(names.split(), _like(0))
-    binary = """
-        Add AddV2 Sub Mul Div RealDiv DivNoNan FloorDiv FloorMod Mod TruncateDiv Pow Maximum Minimum
-        SquaredDifference Atan2 Xdivy Xlogy MulNoNan Less LessEqual Greater GreaterEqual Equal
-        NotEqual LogicalAnd LogicalOr BitwiseAnd BitwiseOr SelectV2 SigmoidGrad TanhGrad ReluGrad
-        Relu6Grad RsqrtGrad SqrtGrad SoftplusGrad SoftsignGrad ReciprocalGrad LeakyReluGrad SeluGrad
-        """
-    rules |= dict.fromkeys(binary.split(), _broadcast)
-    rules |= dict.fromkeys(("Sum", "Mean", "Max", "Min", "Prod", "Any", "All"), _reduction)
-    rules |= dict.fromkeys(("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul)
-    rules |= dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _convolution)
-    rules |= dict.fromkeys(("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"), _pool)
-    rules |= dict.fromkeys(
-        ("Conv2DBackpropInput", "AvgPoolGrad", "DepthwiseConv2dNativeBackpropInput"), _sizes_of(0)
-    )
-    rules |= dict.fromkeys(
-        ("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter", "BroadcastTo"), _sizes_of(1)
-    )
-    rules |= dict.fromkeys(
-        ("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt"),
-        _sizes_of(0),
-    )
-    rules |= dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _batch_norm)
-    rules |= dict.fromkeys(
-        ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), _batch_norm_grad
-    )
-    rules |= dict.fromkeys(
-        ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"), _cross_entropy
-    )
-    rules |= dict.fromkeys(("ArgMax", "ArgMin"), _arg_max)
-    rules |= dict.fromkeys(("Shape", "ShapeN"), _shape_of)
-    rules |= dict.fromkeys(
-        ("Size", "Rank", "L2Loss", "TensorArraySizeV3", "IsVariableInitialized", "ScalarSummary"),
-        _scalar,
-    )
-    rules |= dict.fromkeys(("Merge", "RefMerge"), _through_merge)
-    rules |= dict.fromkeys(("Switch", "RefSwitch"), _through_switch)
-    rules |= dict.fromkeys(("Concat", "ConcatV2"), _concat)
-    rules |= dict.fromkeys(("Gather", "GatherV2", "ResourceGather"), _gather)
-    rules |= dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad)
-    rules |= dict.fromkeys(
-        ("TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3"), _scalar
-    )
-    return rules | {
-        "AddN": _any_known,
-        "BiasAddGrad": _bias_grad,
-        "BroadcastGradientArgs": _reduced,
-        "ExpandDims": _expand,
-        "IdentityN": _identities,
-        "OneHot": _one_hot,
-        "Pack": _pack,
-        "Range": _range,
-        "Reshape": _reshape,
-        "Select": _like(1),
-        "Slice": _slice,
-        "Split": _split,
-        "SplitV": _split_v,
-        "Squeeze": _squeeze,
-        "StridedSlice": _strided_slice,
-        "Tile": _tile,
-        "Transpose": _transpose,
-        "Unpack": _unpack,
-        "UnsortedSegmentSum": _segments,
-    }
-
-
-_RULES = _table()

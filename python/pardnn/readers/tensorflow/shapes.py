@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import pardnn
-from pardnn.readers.tensorflow import folding, shape_rules, types
+from pardnn.readers.tensorflow import dtypes, folding, shape_table, types
+from pardnn.readers.tensorflow.known import Shape, Value
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
 from pardnn.readers.tensorflow.optypes import BATCHES, OUTPUT_NAMES, PLACEHOLDERS, VARIABLES
-from pardnn.readers.tensorflow.shape_rules import Shape, Value
 
 # A handle to a resource, or the box around a list of tensors.
 HANDLE_BYTES = 256
@@ -92,7 +92,7 @@ class Shapes:
         """Number of the element type, 0 where it is not known."""
         found = self._types.get(tensor)
         if found is None:
-            found = self._types[tensor] = shape_rules.dtype(self.nodes[tensor[0]], tensor[1])
+            found = self._types[tensor] = dtypes.dtype(self.nodes[tensor[0]], tensor[1])
         return found
 
     def elements(self, tensor: Tensor) -> int | None:
@@ -117,7 +117,7 @@ class Shapes:
         self._evaluate(node)
         found = self._source(node)
         if found is None:
-            found = shape_rules.shapes(node, self)
+            found = shape_table.shapes(node, self)
         found += [None] * (count - len(found))
         for number, shape in enumerate(stated[: len(found)]):
             found[number] = _merged(shape, found[number])

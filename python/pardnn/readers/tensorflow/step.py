@@ -7,15 +7,15 @@ frame are one op; constants, batches and what is computed from these alone are o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 import pardnn
-from pardnn.readers.ordering import Access, reads_before_updates
+from pardnn.readers.ordering import Access, reads_before_updates, topological
 from pardnn.readers.tensorflow import loops, types
 from pardnn.readers.tensorflow.arithmetic import flops_of
 from pardnn.readers.tensorflow.frames import Frames, forward_frames
 from pardnn.readers.tensorflow.loops import Loops
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
+from pardnn.readers.tensorflow.ops import Op
 from pardnn.readers.tensorflow.optypes import BATCHES, CALLS, PLACEHOLDERS, VARIABLES, written
 from pardnn.readers.tensorflow.regions import Region, Regions
 from pardnn.readers.tensorflow.shapes import Shapes
@@ -39,27 +39,6 @@ _RANDOM = (
     "Reader",
     "PyFunc",
 )
-
-
-@dataclass(slots=True)
-class Op:
-    """One op of the graph while it is put together; names are nodes', not yet keys."""
-
-    name: str
-    type: str
-    members: list[str]
-    inputs: list[str | Tensor] = field(default_factory=list)
-    """Variables by name, tensors of other ops."""
-    controls: dict[str, None] = field(default_factory=dict)
-    updates: dict[str, None] = field(default_factory=dict)
-    outputs: list[int | str | None] = field(default_factory=list)
-    number: dict[Tensor, int] = field(default_factory=dict)
-    """Which input each tensor that a member reads has become."""
-    every: bool = False
-    workspace: int = 0
-    workspace_unknown: bool = False
-    flops: int = 0
-    moved: int | None = None
 
 
 class Step:
@@ -179,23 +158,10 @@ class Step:
 
     def _sort(self) -> None:
         """The ops in topological order. Raises pardnn.Error where loops made a cycle."""
-        waiting: dict[str, int] = {}
-        after: dict[str, list[str]] = {}
-        for name, op in self.ops.items():
-            befores = self.before(op)
-            waiting[name] = len(befores)
-            for before in befores:
-                after.setdefault(before, []).append(name)
-        ready = [name for name, count in waiting.items() if not count]
-        order = []
-        for name in ready:  # which grows on the way
-            order.append(name)
-            for reader in after.get(name, ()):
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    ready.append(reader)
+        order = topological({name: self.before(op) for name, op in self.ops.items()})
         if len(order) < len(self.ops):
-            stuck = next(name for name, count in waiting.items() if count)
+            done = set(order)
+            stuck = next(name for name in self.ops if name not in done)
             raise pardnn.Error(f"{stuck} and nodes outside of a loop wait for each other")
         self.ops = {name: self.ops[name] for name in order}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pardnn.readers.tensorflow import shape_rules, types
+from pardnn.readers.tensorflow import dtypes, types
 from pardnn.readers.tensorflow.nodes import Node, Nodes, Tensor
 from pardnn.readers.tensorflow.optypes import REF_PASSES, VARIABLES, written
 
@@ -32,7 +32,7 @@ def _passes_on(node: Node) -> bool:
         return True
     if written(node.op):
         return not node.op.startswith("Resource") and not node.op.endswith("VariableOp")
-    return node.op in _RESOURCE_PASSES and shape_rules.dtype(node, 0) == types.RESOURCE
+    return node.op in _RESOURCE_PASSES and dtypes.dtype(node, 0) == types.RESOURCE
 
 
 class Groups:
