@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,27 @@ def test_a_product_of_transposed_factors_gets_its_shape(tmp_path: Path) -> None:
     file = saved(tmp_path, [node], inputs, [info("y", None, None, None)])
     # 2 x 3 x 5 floats, each of 7 products.
     assert "> 120* ph=f flops=420 " in lines(readers.read(file))[-1]
+
+
+def test_a_missing_library_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = saved(tmp_path, [RELU], [info("x", 4)], [info("y", 4)])
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert refusal(file) == (
+        "found an ONNX model, and no package onnx, expected it here: pip install onnx"
+    )
+
+
+def test_branches_inside_of_functions_read_what_is_around_them(tmp_path: Path) -> None:
+    then = helper.make_graph([helper.make_node("Neg", ["a"], ["n"])], "t", [], [info("n", 4)])
+    other = helper.make_graph([helper.make_node("Exp", ["a"], ["e"])], "e", [], [info("e", 4)])
+    chooses = [
+        helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", BOOL, [], [True])),
+        helper.make_node("If", ["c"], ["b"], then_branch=then, else_branch=other),
+    ]
+    nodes = [call("Choose", "x", "y")]
+    functions = [function("Choose", *chooses)]
+    file = saved(tmp_path, nodes, [info("x", 4)], [info("y", 4)], functions=functions)
+    condition, branches, given = sorted(lines(readers.read(file)), key=lambda line: line.split()[2])
+    assert condition.split()[2:] == ["Constant", "0", ">", "1", "every=1"]
+    assert given == "op x Input 0 > 16 every=1"
+    assert branches.split()[2:8] == ["If", "?", "<", condition.split()[1], "x", ">"]
