@@ -95,6 +95,15 @@ def test_the_installed_program_plans_a_graph(environment: Path, tmp_path: Path) 
     assert run(environment / "python", "-c", script, cwd=tmp_path).strip() == "True"
 
 
+def test_the_installed_program_reads_files_of_other_programs(
+    environment: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks.dot").write_text('digraph { a [duration="1us" size="8"]; a -> b }')
+    run(environment / "pardnn", "convert", "tasks.dot", "g.pdg", cwd=tmp_path)
+    assert "op a Node 1000 > 8" in (tmp_path / "g.pdg").read_text()
+    assert "source        dot" in run(environment / "pardnn", "info", "tasks.dot", cwd=tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_pip_installs_the_checkout_into_a_fresh_environment(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ READERS: tuple[Reader, ...] = (
     dot,
     metis,
 )
-_RECURSION = 1000
 
 
 def formats() -> list[str]:

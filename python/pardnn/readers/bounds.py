@@ -29,6 +29,7 @@ def limit(size: int, name: str) -> None:
     seconds = int(used + SECONDS_ALWAYS + SECONDS_PER_MB * size / 1e6)
 
     def refuse(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # it would come again each second
         raise ReadError(name, f"no end after {seconds} s", "a file that is read sooner")
 
     signal.signal(signal.SIGXCPU, refuse)

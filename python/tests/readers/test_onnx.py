@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,59 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file = saved(tmp_path, [RELU], [info("x", 4)], [info("y", 4)])
     file.write_bytes(file.read_bytes().replace(b"Relu", b"R\xfflu"))
     assert refusal(file) == "found the op_type \"b'R\\xfflu'\", expected text in UTF-8"
+
+
+#  a [5, 1, 3] meets b [4, 3]: the gradient of a is summed over axis 1, that of b over axis 0
+def test_gradients_of_operands_that_were_repeated_get_their_shapes(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Shape", ["a"], ["sa"]),
+        helper.make_node("Shape", ["b"], ["sb"]),
+        helper.make_node(
+            "BroadcastGradientArgs", ["sa", "sb"], ["ax", "bx"], domain="com.microsoft"
+        ),
+        helper.make_node("ReduceSum", ["g", "ax"], ["a_grad"], keepdims=1),
+        helper.make_node("ReduceSum", ["g", "bx"], ["b_grad"], keepdims=0),
+    ]
+    inputs = [info("a", 5, 1, 3), info("b", 4, 3), info("g", 5, 4, 3)]
+    outputs = [info("a_grad", None, None, None), info("b_grad", None, None)]
+    ops = {
+        line.split()[1]: line
+        for line in lines(readers.read(saved(tmp_path, nodes, inputs, outputs)))
+    }
+    assert "> 8 8 " in ops["ax"]  # one axis each, of 8 bytes
+    assert "< g ax > 60* " in ops["a_grad"]  # 5 x 1 x 3 floats
+    assert "< g ax:1 > 48* " in ops["b_grad"]  # 4 x 3
+
+
+def test_a_product_of_transposed_factors_gets_its_shape(tmp_path: Path) -> None:
+    node = helper.make_node(
+        "FusedMatMul", ["a", "b"], ["y"], domain="com.microsoft", transA=1, transB=1
+    )
+    inputs = [info("a", 2, 7, 3), info("b", 2, 5, 7)]
+    file = saved(tmp_path, [node], inputs, [info("y", None, None, None)])
+    # 2 x 3 x 5 floats, each of 7 products.
+    assert "> 120* ph=f flops=420 " in lines(readers.read(file))[-1]
+
+
+def test_a_missing_library_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = saved(tmp_path, [RELU], [info("x", 4)], [info("y", 4)])
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert refusal(file) == (
+        "found an ONNX model, and no package onnx, expected it here: pip install onnx"
+    )
+
+
+def test_branches_inside_of_functions_read_what_is_around_them(tmp_path: Path) -> None:
+    then = helper.make_graph([helper.make_node("Neg", ["a"], ["n"])], "t", [], [info("n", 4)])
+    other = helper.make_graph([helper.make_node("Exp", ["a"], ["e"])], "e", [], [info("e", 4)])
+    chooses = [
+        helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", BOOL, [], [True])),
+        helper.make_node("If", ["c"], ["b"], then_branch=then, else_branch=other),
+    ]
+    nodes = [call("Choose", "x", "y")]
+    functions = [function("Choose", *chooses)]
+    file = saved(tmp_path, nodes, [info("x", 4)], [info("y", 4)], functions=functions)
+    condition, branches, given = sorted(lines(readers.read(file)), key=lambda line: line.split()[2])
+    assert condition.split()[2:] == ["Constant", "0", ">", "1", "every=1"]
+    assert given == "op x Input 0 > 16 every=1"
+    assert branches.split()[2:8] == ["If", "?", "<", condition.split()[1], "x", ">"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,24 @@ def test_a_full_disk_and_a_closed_pipe_end_quietly(file: Path) -> None:
     )
     assert closed.stderr == ""
     assert closed.returncode in (0, 141)  # true may end before or after
+
+
+def test_a_file_that_takes_more_memory_than_its_size_allows_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "graph"
+    file.write_text("1000000 0\n" + "\n" * 1_000_000)  # a vertex for each byte
+    assert run("info", file, status=2).stderr == (
+        "pardnn read: reading it takes more memory than a graph of this size may\n"
+    )
+
+
+def test_a_file_that_takes_more_time_than_its_size_allows_is_refused() -> None:
+    code = (
+        "from pardnn.readers import ReadError, bounds\n"
+        "bounds.SECONDS_ALWAYS = 1\n"
+        "bounds.limit(0, 'slow.onnx')\n"
+        "try:\n"
+        "    for _ in iter(int, 1): pass\n"
+        "except ReadError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("slow.onnx: found no end after ")

@@ -36,8 +36,7 @@ def _read(model: Any, content: Content, options: Options) -> Reading:
     model = models.inlined(model, content)
     still_open = models.bind(model, options, content)
     shapes = models.infer(model, guess)
-    builder = _Builder(model, shapes, content, counts)
-    builder.new_values = new_values
+    builder = _Builder(model, shapes, content, counts, new_values)
     builder.add_all()
     return Reading(builder.graph, "onnx", builder.notes(still_open), counts)
 
@@ -92,7 +91,12 @@ class _Builder:
     """Adds a model's parts to a graph."""
 
     def __init__(
-        self, model: Any, shapes: Any, content: Content, counts: dict[str, object]
+        self,
+        model: Any,
+        shapes: Any,
+        content: Content,
+        counts: dict[str, object],
+        new_values: dict[str, str],
     ) -> None:
         self.graph = started("onnx", "unknown", counts)
         self._model, self._content = model, content
@@ -100,12 +104,15 @@ class _Builder:
         self._values: dict[str, _Value] = {}
         self._files = values.ExternalFiles(content)
         self._missing = _Missing()
+        self._has_gradients = False
         self._outputs = {each.name for each in model.graph.output}
         self._shapes = {
-            info.name: values.of_info(info)
-            for info in (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
+            tensor.name: values.of_initializer(tensor, self._place(f"tensor {tensor.name}"))
+            for tensor in shapes.graph.initializer
         }
-        self.new_values: dict[str, str] = {}  # tensors by the variable whose next value they are
+        infos = (*shapes.graph.value_info, *shapes.graph.output, *shapes.graph.input)
+        self._shapes |= {info.name: values.of_info(info) for info in infos}
+        self._new_values = new_values  # tensors by the variable whose next value they are
         self._nodes = list(model.graph.node)
         self._updated = self._buffers()
         self._only_updated = self._updated - self._read_elsewhere()
@@ -125,6 +132,7 @@ class _Builder:
             size = values.of_sparse(sparse, self._place(f"tensor {sparse.values.name}"))
             self._add_variable(sparse.values.name, size)
         gradients = {name.split("_grad")[0] for name in self._outputs if "_grad" in name}
+        self._has_gradients = any(info.name in gradients for info in graph.input)
         for info in graph.input:
             if info.name in self._values:
                 continue
@@ -136,12 +144,14 @@ class _Builder:
         self._declare_outputs()
         for place, node in enumerate(self._nodes):
             self._add_node(node, self._keys.of(place))
-        for name, source in self.new_values.items():
+        for name, source in self._new_values.items():
             self._add_update(name, source)
 
     def notes(self, still_open: list[str]) -> list[str]:
         """What was assumed and what is missing."""
         notes = ["an ONNX model has no times"]
+        if self._has_gradients:
+            notes.append("gradients are outputs of the model: the optimizer is not in it")
         if still_open:
             flags = " ".join(f"--dim {name}=N" for name in still_open if not name.startswith("of "))
             notes.append(
@@ -200,7 +210,7 @@ class _Builder:
         found = values.of_initializer(tensor, place)
         elements, size = found.elements or 0, found.bytes_at(place)
         is_weight = values.is_float(tensor.data_type) and elements > 1
-        is_updated = tensor.name in self.new_values
+        is_updated = tensor.name in self._new_values
         if is_weight or is_updated or size is None or size > _SMALL_BYTES:
             self._add_variable(tensor.name, found)
         else:

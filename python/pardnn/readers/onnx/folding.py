@@ -26,6 +26,8 @@ def fold(model: Any) -> bool:
     shapes |= {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
     found = False
     for node in model.graph.node:
+        if node.op_type == "BroadcastGradientArgs":
+            _count_axes(node, known, shapes, model)
         if len(node.output) != 1:
             continue
         if node.op_type == "Constant":
@@ -39,6 +41,29 @@ def fold(model: Any) -> bool:
             _replace(node, value)
             found = True
     return found
+
+
+def _count_axes(
+    node: Any, known: dict[str, Array], shapes: dict[str, list[int]], model: Any
+) -> None:
+    """Says over which axes the gradients of two operands of known shapes are summed.
+
+    The outputs become initializers: an op of two outputs cannot be one constant.
+    """
+    if len(node.input) != 2 or not all(name in known for name in node.input):
+        return
+    first, second = ([int(dim) for dim in known[name].reshape(-1)] for name in node.input)
+    rank = max(len(first), len(second))
+    for output, own, other in zip(node.output, (first, second), (second, first), strict=False):
+        missing = rank - len(own)
+        padded = [1] * (rank - len(other)) + other
+        axes = list(range(missing))
+        axes += [n + missing for n, dim in enumerate(own) if dim == 1 != padded[n + missing]]
+        if output and output not in known and output not in shapes:
+            known[output] = np.array(axes, np.int64)
+            model.graph.initializer.append(numpy_helper.from_array(known[output], output))
+    node.Clear()
+    node.op_type = "Constant"
 
 
 def _keep(known: dict[str, Array], name: str, tensor: Any) -> None:

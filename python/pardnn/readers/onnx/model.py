@@ -53,7 +53,7 @@ def _check_size(content: Content) -> None:
 def check_texts(message: Any, content: Content) -> None:
     """Refuses text that is no UTF-8, which the library hands out as bytes."""
     for field, value in message.ListFields():
-        values = (value,) if not field.is_repeated else value
+        values = value if hasattr(value, "extend") else (value,)
         if field.type == field.TYPE_MESSAGE:
             for each in values:
                 check_texts(each, content)
