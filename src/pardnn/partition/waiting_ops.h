@@ -31,7 +31,7 @@ class WaitingOps {
   struct Waiting {
     std::int64_t at_ns, minus_priority;  // least first
     OpId op;
-    std::int64_t other_ns;  // the penalty of what is late, the lateness of what is there
+    std::int64_t other_ns;  // the penalty of what is late, the inputs' moment of what is there
     auto operator<=>(const Waiting&) const = default;
   };
   using Queue = std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>;
@@ -52,11 +52,10 @@ class WaitingOps {
     const bool is_there = there.at_ns <= free_ns;
     Line& line = there.from.has_value() ? links_[*there.from] : local_;
     const std::int64_t since_ns = there.from.has_value() ? there.after_free_ns : there.at_ns;
-    const std::int64_t late_ns = saturating_add(since_ns, penalty_ns);
     if (is_there) {
-      line.push_there({penalty_ns, -priority, op, late_ns});
+      line.push_there({penalty_ns, -priority, op, since_ns});
     } else {
-      line.late.push({late_ns, -priority, op, penalty_ns});
+      line.late.push({saturating_add(since_ns, penalty_ns), -priority, op, penalty_ns});
     }
   }
 
@@ -96,15 +95,15 @@ class WaitingOps {
   // What waits for one link, or for nothing but a moment.
   struct Line {
     Queue there, late;
-    std::int64_t least_late_ns = kMaxQuantity;  // at most that of every op in `there`
+    std::int64_t least_ns = kMaxQuantity;  // at most the moment of every op in `there`
 
     void push_there(const Waiting& waiting) {
-      least_late_ns = std::min(least_late_ns, waiting.other_ns);
+      least_ns = std::min(least_ns, waiting.other_ns);
       there.push(waiting);
     }
 
     bool is_any_there(std::int64_t free_ns, std::int64_t since_ns) const {
-      return !there.empty() && saturating_add(least_late_ns, since_ns) <= free_ns;
+      return !there.empty() && saturating_add(least_ns, since_ns) <= free_ns;
     }
 
     // Brings what is there by now to `there`, and what heads it and no longer is back.
@@ -114,14 +113,15 @@ class WaitingOps {
         const Waiting waiting = late.top();
         late.pop();
         if (!is_placed(waiting.op)) {
-          push_there({waiting.other_ns, waiting.minus_priority, waiting.op, waiting.at_ns});
+          const std::int64_t penalty_ns = waiting.other_ns;
+          push_there({penalty_ns, waiting.minus_priority, waiting.op, waiting.at_ns - penalty_ns});
         }
       }
       if (!is_any_there(free_ns, since_ns)) return;
       while (!there.empty() && saturating_add(there.top().other_ns, since_ns) > free_ns) {
         put_off(is_placed);
       }
-      if (there.empty()) least_late_ns = kMaxQuantity;
+      if (there.empty()) least_ns = kMaxQuantity;
     }
 
     template <typename IsPlaced>
@@ -129,13 +129,14 @@ class WaitingOps {
       const Waiting waiting = there.top();
       there.pop();
       if (is_placed(waiting.op)) return;
-      late.push({waiting.other_ns, waiting.minus_priority, waiting.op, waiting.at_ns});
+      const std::int64_t late_ns = saturating_add(waiting.other_ns, waiting.at_ns);
+      late.push({late_ns, waiting.minus_priority, waiting.op, waiting.at_ns});
     }
 
     template <typename IsPlaced>
     void put_off_all(const IsPlaced& is_placed) {
       while (!there.empty()) put_off(is_placed);
-      least_late_ns = kMaxQuantity;
+      least_ns = kMaxQuantity;
     }
   };
 

@@ -19,8 +19,9 @@ struct Story {
   void add(OpId op, std::int64_t priority, const InputsThere& there, std::int64_t penalty_ns = 0) {
     waiting.add(op, priority, there, penalty_ns, free_ns);
   }
-  void add_behind_link(OpId op, std::int64_t priority, std::int64_t after_free_ns) {
-    add(op, priority, {channels_free_ns + after_free_ns, DeviceId{1}, after_free_ns});
+  void add_behind_link(OpId op, std::int64_t priority, std::int64_t after_free_ns,
+                       std::int64_t penalty_ns = 0) {
+    add(op, priority, {channels_free_ns + after_free_ns, DeviceId{1}, after_free_ns}, penalty_ns);
   }
   // The op and the moment; the last op of `kC` plus one where nothing waits.
   std::pair<OpId, std::int64_t> head() {
@@ -52,11 +53,16 @@ BOOST_AUTO_TEST_CASE(what_is_there_goes_by_priority_and_the_rest_by_its_moment) 
 
 BOOST_AUTO_TEST_CASE(a_penalty_makes_an_op_later) {
   Story story;
-  story.add(kA, 9, {.at_ns = 0}, 5);
+  story.add(kA, 9, {.at_ns = 2}, 5);
   story.add(kB, 1, {.at_ns = 3});
-  story.expect(kB, 3);  // before 0 + 5
+  story.expect(kB, 3);  // before 2 + 5
+  story.free_ns = 10;
+  story.add(kC, 9, {.at_ns = 0}, 1);
+  story.expect(kB, 10);
   story.waiting.pop();
-  story.expect(kA, 5);
+  story.expect(kC, 11);
+  story.waiting.pop();
+  story.expect(kA, 15);
 }
 
 // Of what waits for the link, b needs 2 and c 6 once its channels are free.
@@ -76,6 +82,19 @@ BOOST_AUTO_TEST_CASE(busy_channels_make_all_that_waits_for_them_later) {
   story.expect(kB, 22);  // nothing is there: the earliest
   story.free_ns = 26;
   story.expect(kC, 26);  // 20 + 6 is again
+}
+
+// Its inputs are there at 4 + 2, before the device is free; only the op counts as later.
+BOOST_AUTO_TEST_CASE(a_penalty_does_not_make_inputs_late) {
+  Story story;
+  story.free_ns = 10;
+  story.channels_free_ns = 4;
+  story.add_behind_link(kA, 1, 2, 5);
+  story.expect(kA, 15);
+  story.channels_free_ns = 20;
+  story.expect(kA, 27);  // 20 + 2 + 5
+  story.free_ns = 30;
+  story.expect(kA, 35);
 }
 
 BOOST_AUTO_TEST_CASE(what_was_placed_is_forgotten) {
