@@ -56,7 +56,12 @@ def test_one_track_counts_and_never_the_sum(tmp_path: Path) -> None:
     events = [row(1, "a", 100, 40), row(4, "a", 100, 77), row(1, "b", 150, 3)]
     for pid in (2, 3):
         events += [row(pid, "a", 110, 10), row(pid, "a", 118, 5)]
-    assert costs(tmp_path, timeline(tmp_path, *TRACKS, *events)) == {"a": "13000", "b": "3000"}
+    copy = row(2, "edge_7_a", 90, 60)
+    copy["args"]["op"] = "MEMCPYHtoD"  # of what is sent to the device; no op
+    events.append(copy)
+    profile = timeline(tmp_path, *TRACKS, *events)
+    assert costs(tmp_path, profile) == {"a": "13000", "b": "3000"}
+    assert not any("edge_7" in note for note in read(tmp_path, *GRAPH, costs=profile).notes)
 
 
 def steps(*lengths: float) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pardnn
 from pardnn import escape_key
-from pardnn.readers.reading import Options
+from pardnn.readers.reading import Options, started
 from pardnn.readers.tensorflow.nodes import Nodes
 from pardnn.readers.tensorflow.ops import Op
 from pardnn.readers.tensorflow.optypes import OPTIMIZERS, READS
@@ -17,11 +17,15 @@ from pardnn.tensorflow.kernels import ALIAS
 
 
 def graph_of(
-    step: Step, nodes: Nodes, shapes: Shapes, profile: Profile, options: Options
+    step: Step,
+    nodes: Nodes,
+    shapes: Shapes,
+    profile: Profile,
+    options: Options,
+    counts: Mapping[str, object],
 ) -> tuple[pardnn.Graph, list[str]]:
-    """The graph, and notes about costs, sizes and inputs that are not known."""
-    about = {"costs": "measured" if profile.ns else "unknown", "source": "tensorflow"}
-    graph = pardnn.Graph(about=about)
+    """The graph, and notes about what is not known; `counts` are the file's."""
+    graph = started("tensorflow", "measured" if profile.ns else "unknown", counts)
     group_of = _group_names(step)
     for name, size in step.variables.items():
         graph.var(escape_key(name), size, group=group_of.get(name))

@@ -67,7 +67,7 @@ def _read(content: Content, options: Options) -> Reading:
     notes += step.notes
     notes += devices.notes(nodes.values())
     profile = Profile() if options.costs is None else profile_of(options.costs)
-    built, more = graph_of(step, nodes, shapes, profile, options)
+    built, more = graph_of(step, nodes, shapes, profile, options, counts)
     return Reading(built, NAME, [*notes, *more], counts)
 
 

@@ -26,6 +26,7 @@ _GPU = re.compile(r"gpu:\d", re.IGNORECASE)
 _COLD = 3
 _MOST_NS = 1 << 62
 _HOST = "host"
+_COPIES = ("MEMCPY", "Memcpy", "MEMSET")
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def profile_in(content: Content) -> Profile:
         stats = message.step_stats if kind == "RunMetadata" else message
         profile.events = list(_step_stats(stats, profile.sizes))
         profile.counts = {"bytes": len(content.data)}
+    # Copies between devices are what the planner decides, not ops.
+    profile.events = [e for e in profile.events if not (e.op or e.name).startswith(_COPIES)]
     _times(profile)
     return profile
 

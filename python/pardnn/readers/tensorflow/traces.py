@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import pardnn
 from pardnn import escape_key
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError
-from pardnn.readers.reading import Options, Reading
+from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.tensorflow.profiles import Event, Profile, is_profile, profile_in
 
 NAME = "tensorflow-profile"
@@ -37,7 +36,7 @@ def read(content: Content, options: Options) -> Reading:
     outputs: dict[str, int] = {}
     for name, number in (tensor for given in inputs.values() for tensor in given):
         outputs[name] = max(outputs.get(name, 0), number + 1)
-    graph = pardnn.Graph(about={"costs": "measured", "source": "tensorflow"})
+    graph = started(NAME, "measured", profile.counts)
     unknown: list[str] = []
     for name, given in inputs.items():
         sizes = [profile.sizes.get((name, n)) for n in range(outputs.get(name, 0))]
