@@ -23,7 +23,6 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 # by the look of its text.
 READERS: tuple[Reader, ...] = (
     msr_fiddle,
-    mxnet,
     tensorflow_traces,
     tensorflow_graphs,
     mxnet,
