@@ -160,6 +160,7 @@ sanitize: $(VENV)/.packages  ## the unit tests under the address, undefined-beha
 
 FUZZ_SECONDS ?= 60
 fuzz-readers: python  ## every reader of other programs' files for FUZZ_SECONDS=N, with seeds from FOLDER=…
+	python -m pip install --quiet atheris==3.0.0
 	for format in $$(python -c 'from pardnn import readers; print(*readers.formats())'); do \
 	  python tests/fuzz/readers.py $$format $(if $(FOLDER),--seeds "$(FOLDER)") --keep build/fuzz/$$format \
 	    -- -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/ || exit 1; \

@@ -1,6 +1,6 @@
 """Fuzzes the reader of one format with atheris (libFuzzer's options stand behind `--`).
 
-usage: python tests/fuzz/readers.py FORMAT [--seeds FOLDER]... [--keep FOLDER] [-- -max_total_time=60]
+usage: python tests/fuzz/readers.py FORMAT [--seeds FOLDER] [--keep FOLDER] -- -max_total_time=60
 A file is read, or refused by ReadError or pardnn.Error in one line; all else is a finding.
 """
 
@@ -23,6 +23,7 @@ from pardnn.readers.content import Content
 sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "tests" / "readers"))
 from test_damaged import SEEDS  # noqa: E402
 
+READERS = {reader.NAME: reader for reader in readers.READERS}
 MOST_SEED_BYTES = 200_000
 LIBFUZZER = ["-timeout=30", "-rss_limit_mb=3000", "-max_len=100000"]
 
@@ -31,9 +32,8 @@ def is_of(name: str, file: Path) -> bool:
     """Whether a file is small enough, and one that the reader takes for its own."""
     if not file.is_file() or file.stat().st_size > MOST_SEED_BYTES:
         return False
-    reader = next(each for each in readers.READERS if each.NAME == name)
     try:
-        return reader.recognise(Content.of_file(file))
+        return READERS[name].recognise(Content.of_file(file))
     except readers.ReadError:
         return False
 
@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="where new inputs stay; else they are dropped")
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     found = parser.parse_args(sys.argv[1:at])
-    reader = next(each for each in readers.READERS if each.NAME == found.format)
+    reader = READERS[found.format]
 
     for seed in SEEDS.values():  # what is imported late is there now
         with contextlib.suppress(readers.ReadError, pardnn.Error):
