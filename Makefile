@@ -141,7 +141,7 @@ run-torch: python-torch
 run-torch-long: python-torch
 	$(in_torch) torch-long pytest -m long $(torch_tests)
 
-.PHONY: golden stress sanitize bench-speed bench-quality bench-fidelity bench-overhead bench-torch bench-readers demo
+.PHONY: golden stress sanitize fuzz-readers bench-speed bench-quality bench-fidelity bench-overhead bench-torch bench-readers demo
 golden: python  ## write the texts that the program is compared with anew; read what has changed
 	PARDNN_REWRITE_GOLDEN=1 pytest --quiet tests/golden tests/bad_inputs
 
@@ -156,6 +156,14 @@ sanitize: $(VENV)/.packages  ## the unit tests under the address, undefined-beha
 	  cmake --preset $$preset --log-level=WARNING; \
 	  cmake --build --preset $$preset --parallel $(JOBS); \
 	  build/$$preset/pardnn_tests; \
+	done
+
+FUZZ_SECONDS ?= 60
+fuzz-readers: python  ## every reader of other programs' files for FUZZ_SECONDS=N, with seeds from FOLDER=…
+	python -m pip install --quiet atheris==3.0.0
+	for format in $$(python -c 'from pardnn import readers; print(*readers.formats())'); do \
+	  python tests/fuzz/readers.py $$format $(if $(FOLDER),--seeds "$(FOLDER)") --keep build/fuzz/$$format \
+	    -- -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/ || exit 1; \
 	done
 
 bench-speed: $(VENV)/.packages  ## CPU seconds of the planner on large graphs

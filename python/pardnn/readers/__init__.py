@@ -12,7 +12,7 @@ from pathlib import Path
 import pardnn
 from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused
 from pardnn.readers.content import Content
-from pardnn.readers.errors import ReadError, quoted
+from pardnn.readers.errors import ReadError, one_line, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
 from pardnn.readers.tensorflow import graphs as tensorflow_graphs
 from pardnn.readers.tensorflow import traces as tensorflow_traces
@@ -23,7 +23,6 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 # by the look of its text.
 READERS: tuple[Reader, ...] = (
     msr_fiddle,
-    mxnet,
     tensorflow_traces,
     tensorflow_graphs,
     mxnet,
@@ -71,7 +70,8 @@ def _read(reader: Reader, content: Content, options: Options) -> Reading:
     except RecursionError:
         raise ReadError(content.name, "values nested too deeply", f"at most {limit}") from None
     except pardnn.Error as error:
-        raise pardnn.Error(f"{content.name}: {_without_place(str(error))}") from None
+        message = f"{content.name}: {_without_place(str(error))}"
+        raise pardnn.Error(one_line(message)) from None
     return reading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 from pathlib import Path
@@ -22,6 +23,8 @@ def limit(size: int, name: str) -> None:
 
     Beyond them there is a MemoryError, or ReadError; code that hears of neither is ended.
     """
+    # Where numpy is loaded after this, a library below it would take memory for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     most_bytes = _used_bytes() + BYTES_PER_BYTE * size + BYTES_ALWAYS
     _lower(resource.RLIMIT_DATA, most_bytes, most_bytes)
     usage = resource.getrusage(resource.RUSAGE_SELF)

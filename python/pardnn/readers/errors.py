@@ -15,7 +15,12 @@ class ReadError(UsageError):
     """
 
     def __init__(self, place: str, found: str, expected: str) -> None:
-        super().__init__(f"{place}: found {found}, expected {expected}")
+        super().__init__(one_line(f"{place}: found {found}, expected {expected}"))
+
+
+def one_line(text: str) -> str:
+    """A message whose parts come from a file: without line ends and other control characters."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02X}" for c in text)
 
 
 def quoted(text: object) -> str:
@@ -23,4 +28,4 @@ def quoted(text: object) -> str:
     shown = str(text)
     if len(shown) > _MOST_SHOWN:
         shown = shown[:_MOST_SHOWN] + "…"
-    return '"' + "".join(c if c.isprintable() else f"\\x{ord(c):02X}" for c in shown) + '"'
+    return f'"{one_line(shown)}"'

@@ -17,6 +17,7 @@ from pardnn.errors import Refusal, UsageError
 from pardnn.readers import Options, Reading, formats, read_content
 from pardnn.readers.bounds import limit
 from pardnn.readers.content import Content
+from pardnn.readers.errors import one_line
 
 _BAD_INPUT = 2
 _DEFECT = 70
@@ -57,7 +58,7 @@ def _graph(found: argparse.Namespace, word: str) -> Reading:
     limit(len(content.data), found.file)
     reading = read_content(content, options)
     for note in reading.notes:
-        _complain(word, f"{found.file}: {note}")
+        _complain(word, one_line(f"{found.file}: {note}"))
     return reading
 
 

@@ -33,7 +33,6 @@ _SELECTS = "__getitem__("
 class _Layer:
     key: str
     what: str
-    place: str
     forward_ns: int
     backward_ns: int
     outputs: list[int]
@@ -116,7 +115,6 @@ def _layer(parts: list[str], place: str) -> _Layer:
     return _Layer(
         pardnn.escape_key(text_of(parts[0])),
         text_of(" -- ".join(parts[1:at])),
-        place,
         ns_of_ms(number["forward_compute_time"], place, "forward_compute_time"),
         ns_of_ms(number["backward_compute_time"], place, "backward_compute_time"),
         [bytes_of(decimal(size, place, "activation_size"), place, "a size") for size in sizes],

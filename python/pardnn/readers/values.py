@@ -45,6 +45,11 @@ def _whole(found: int, place: str, what: str, limit: str) -> int:
     return found
 
 
+def if_possible(found: int | None) -> int | None:
+    """A sum or product for a graph; None where it is unknown or beyond what a graph may hold."""
+    return None if found is None or found > MOST else found
+
+
 def text_of(value: object) -> str:
     """A name as text that can be written: JSON may hold halves of characters."""
     return str(value).encode("utf-8", "replace").decode("utf-8")

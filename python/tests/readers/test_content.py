@@ -44,6 +44,10 @@ def test_what_is_around_a_file_is_opened(tmp_path: Path, packed: bytes) -> None:
     assert readers.read(file).graph.op_keys == ["n0"]
 
 
+def test_each_format_is_there_once() -> None:
+    assert len(set(readers.formats())) == len(readers.formats())
+
+
 def test_one_file_of_several_has_to_be_named(tmp_path: Path) -> None:
     file = tmp_path / "two.tar"
     file.write_bytes(archive({"a.json": GRAPH, "b.json": b"{}"}))

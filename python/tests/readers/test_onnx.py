@@ -369,6 +369,15 @@ def test_a_product_of_transposed_factors_gets_its_shape(tmp_path: Path) -> None:
     assert "> 120* ph=f flops=420 " in lines(readers.read(file))[-1]
 
 
+def test_arithmetic_beyond_what_a_graph_holds_is_unknown(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "y"], ["z"])]
+    inputs = [info("x", 2**29, 2**29), info("y", 2**29, 2**29)]  # 2^60 bytes each
+    file = saved(tmp_path, nodes, inputs, [info("z", 2**29, 2**29)])
+    found = lines(readers.read(file))[-1]
+    assert "flops=" not in found  # 2^88
+    assert f"moved={3 * 2**60}" in found
+
+
 def test_a_missing_library_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = saved(tmp_path, [RELU], [info("x", 4)], [info("y", 4)])
     monkeypatch.setitem(sys.modules, "onnx", None)

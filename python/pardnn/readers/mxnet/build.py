@@ -13,6 +13,7 @@ from pardnn.readers.mxnet.symbol import Input, Node, Symbol, integers, parse
 from pardnn.readers.names import Keys
 from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.tensors import Dims, Tensor, shown
+from pardnn.readers.values import if_possible
 
 NAME = "mxnet"
 OPTIONS: tuple[str, ...] = ("shapes",)
@@ -243,8 +244,8 @@ class _Builder:
             [self._output(node, number) for number in self._numbers[node.number]],
             group=group,
             phase="f" if node.source is None else "b",
-            flops=_flops(node, tensors, made),
-            moved=sum(known) if len(known) == len(sizes) else None,
+            flops=if_possible(_flops(node, tensors, made)),
+            moved=if_possible(sum(known)) if len(known) == len(sizes) else None,
             name=_called(node),
         )
 

@@ -20,7 +20,6 @@ Rule = Callable[[Attributes, list[Tensor]], Answer]
 FLOAT_BITS = 32
 # Numbers of MXNet's types of elements: float32, float64, float16, uint8, int32, int8, int64.
 BITS = {0: 32, 1: 64, 2: 16, 3: 8, 4: 32, 5: 8, 6: 64}
-BITS_BY_NAME = {"float32": 32, "float64": 64, "float16": 16, "uint8": 8, "int32": 32, "int8": 8}
 _SMALL = Tensor(FLOAT_BITS, (1,))  # a minimum or a maximum of quantized values
 
 

@@ -14,6 +14,7 @@ from pardnn.readers.onnx import rules, values
 from pardnn.readers.onnx.guesses import guess
 from pardnn.readers.reading import Options, Reading, started
 from pardnn.readers.tensors import Tensor
+from pardnn.readers.values import if_possible
 
 _SMALL_BYTES = 1 << 16
 _ONNX = ("", "ai.onnx")
@@ -290,8 +291,8 @@ class _Builder:
             outputs,
             group=group,
             phase="u" if node.op_type in rules.IN_PLACE else "b" if backward else "f",
-            flops=rules.flops(node, [value.tensor for value in read], tensors),
-            moved=moved,
+            flops=if_possible(rules.flops(node, [value.tensor for value in read], tensors)),
+            moved=if_possible(moved),
             name=node.name or None,
         )
 
