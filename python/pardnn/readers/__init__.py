@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pardnn
-from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused
+from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused, torch_traces
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
@@ -23,6 +23,7 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 # by the look of its text.
 READERS: tuple[Reader, ...] = (
     msr_fiddle,
+    torch_traces,
     tensorflow_traces,
     tensorflow_graphs,
     mxnet,
