@@ -122,6 +122,24 @@ def test_times_are_medians_of_kernels_or_of_the_host(tmp_path: Path) -> None:
     assert is_planned(reading)
 
 
+def test_counts_that_do_not_fit_leave_the_id_or_the_name(tmp_path: Path) -> None:
+    value = trace()
+    again = node(8, "aten::relu", 1, RELU, [tensor(12, 22, 6)], [tensor(14, 23, 6)])
+    value["nodes"] += [again, again | {"id": 9, "rf_id": 9}]
+    costs = tmp_path / "kineto.json"
+    events = kineto()
+    for external, dur in ((9, 20), (30, 4), (31, 6)):  # three calls for two
+        events["traceEvents"].append(
+            span("cpu_op", "aten::relu", 1000 + external, dur, External_id=external)
+        )
+    costs.write_text(json.dumps(events))
+    reading = read_json(tmp_path, value, readers.Options(costs=str(costs)))
+    ns = {line.split()[1]: line.split()[3] for line in lines(reading) if line[:2] == "op"}
+    assert ns["aten%3A%3Arelu.9"] == "20000"
+    assert ns["aten%3A%3Arelu.8"] == "6000"  # the median of 20, 4 and 6
+    assert reading.notes[2] == "1 of them have the median of all calls of their name"
+
+
 def test_a_kineto_trace_alone_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "kineto.json"
     file.write_text(json.dumps(kineto()))

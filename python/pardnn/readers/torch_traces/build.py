@@ -54,6 +54,10 @@ def read(content: Content, options: Options) -> Reading:
 def _about(times: kineto.Times, chosen: list[Call]) -> list[str]:
     known = sum(call.number in times.ns for call in chosen)
     notes = [f"{known} of {len(chosen)} ops have times, medians of up to {times.iterations} runs"]
+    numbers = {call.number for call in chosen}
+    guessed = sum(number in numbers for number in times.by_name)
+    if guessed:
+        notes.append(f"{guessed} of them have the median of all calls of their name")
     if times.kernels:
         notes.append("where a call launched kernels its time is theirs, else that of the host")
     else:

@@ -1,4 +1,10 @@
-"""Times of ops out of a Kineto trace, which may hold many iterations."""
+"""Times of ops out of a Kineto trace, which may hold many iterations.
+
+A Kineto trace of several iterations has a multiple of the calls of each name, and the n-th call of
+every round is the n-th of the trace. Where the counts do not fit, `External id` is the call's
+`rf_id` if both have one name, as ids of another run mean other calls; else the time is the median
+of all calls of the name.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +36,14 @@ class _Event:
 
 @dataclass
 class Times:
-    """``ns`` by number of the node; ``kernels``: how many of these are times of kernels."""
+    """``ns`` by number of the node; ``kernels``: how many of these are times of
+    kernels. ``by_name``: calls whose time is that of all calls of the name.
+    """
 
     ns: dict[int, int] = field(default_factory=dict)
     kernels: int = 0
     iterations: int = 1
+    by_name: list[int] = field(default_factory=list)
 
 
 def is_kineto(found: object) -> bool:
@@ -65,12 +74,15 @@ def times(path: str, calls: list[Call]) -> Times:
             one = by_id.get(call.rf_id)
             if not same and one is not None and one.name == name:
                 same = [one]
+            if not same and theirs:
+                same = theirs
+                result.by_name.append(call.number)
             if same:
                 with_kernel = [each for each in same if each.has_kernel]
                 spans = [e.device_us for e in with_kernel] or [e.end - e.begin for e in same]
                 result.ns[call.number] = round(median(spans) * _NS_PER_US)
                 result.kernels += bool(with_kernel)
-                result.iterations = max(result.iterations, len(same))
+                result.iterations = max(result.iterations, rounds)
     return result
 
 
