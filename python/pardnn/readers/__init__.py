@@ -16,6 +16,7 @@ from pardnn.readers.errors import ReadError, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
 from pardnn.readers.tensorflow import graphs as tensorflow_graphs
 from pardnn.readers.tensorflow import traces as tensorflow_traces
+from pardnn.readers.torch_traces import chakra
 
 __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 
@@ -24,6 +25,7 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 READERS: tuple[Reader, ...] = (
     msr_fiddle,
     torch_traces,
+    chakra,
     tensorflow_traces,
     tensorflow_graphs,
     mxnet,

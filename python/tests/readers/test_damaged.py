@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import test_chakra
+import test_torch_traces
 from onnx import TensorProto, helper
 
 import pardnn
@@ -63,6 +65,8 @@ SEEDS = {
     "onnx": model(),
     "pipedream": f"a -- L(1) -- {LAYER}\nb -- __getitem__(1) -- {LAYER}\n\ta -- b\n".encode(),
     "dot": b'digraph "x" { node [time="1us"] a [size="8"]; a -> {b c} -> d [weight=3]; e:p -> d }',
+    "torch-trace": json.dumps(test_torch_traces.trace()).encode(),
+    "chakra": test_chakra.HEAD + test_chakra.FIRST + test_chakra.SECOND,
     "metis": b"% c\n3 2 11\n10 2 7 3 8\n20 1 7\n30 1 8\n",
 }
 PIECES = [
