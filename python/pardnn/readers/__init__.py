@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import pardnn
-from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused
+from pardnn.readers import dot, metis, msr_fiddle, mxnet, onnx, pipedream, refused, torch_traces
 from pardnn.readers.content import Content
 from pardnn.readers.errors import ReadError, one_line, quoted
 from pardnn.readers.reading import FLAGS, Options, Reader, Reading
 from pardnn.readers.tensorflow import graphs as tensorflow_graphs
 from pardnn.readers.tensorflow import traces as tensorflow_traces
+from pardnn.readers.torch_traces import chakra
 
 __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 
@@ -23,6 +24,8 @@ __all__ = ["Options", "ReadError", "Reading", "formats", "read"]
 # by the look of its text.
 READERS: tuple[Reader, ...] = (
     msr_fiddle,
+    torch_traces,
+    chakra,
     tensorflow_traces,
     tensorflow_graphs,
     mxnet,

@@ -21,14 +21,14 @@ def fields(
         if at == size:
             yield 0, 0, at, at
             return
-        key, first = _varint(data, at)
+        key, first = varint(data, at)
         number, wire = key >> 3, key & 7
         if first < 0 or number == 0:
             return
         if wire == VARINT:
-            _, last = _varint(data, first)
+            _, last = varint(data, first)
         elif wire == BYTES:
-            length, first = _varint(data, first)
+            length, first = varint(data, first)
             last = first + length if first >= 0 else -1
         elif wire in _FIXED:
             last = first + _FIXED[wire]
@@ -40,7 +40,7 @@ def fields(
         at = last
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
     """A number and where it ends, -1 where none does."""
     value = 0
     for place, byte in enumerate(data[at : at + 10]):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import test_chakra
+import test_torch_traces
 from onnx import TensorProto, helper
 from tf_files import binary, sample
 
@@ -75,6 +77,8 @@ SEEDS = {
     "tensorflow binary": binary(sample()),
     "tensorflow-profile json": json.dumps({"traceEvents": [NAMED, ROW, ROW]}).encode(),
     "tensorflow-profile binary": binary(STATS, "StepStats"),
+    "torch-trace": json.dumps(test_torch_traces.trace()).encode(),
+    "chakra": test_chakra.HEAD + test_chakra.FIRST + test_chakra.SECOND,
     "metis": b"% c\n3 2 11\n10 2 7 3 8\n20 1 7\n30 1 8\n",
 }
 PIECES = [
