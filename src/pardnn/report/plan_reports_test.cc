@@ -73,7 +73,32 @@ BOOST_AUTO_TEST_CASE(a_summary_says_how_far_the_step_is_from_the_bound) {
   const Planned planned(10'000);
   const std::string text = summary_text(planned.problem, planned.plan);
   BOOST_TEST(has(text, "step 533 ns, at most 1423 % above the best possible (35 ns)\n"), text);
+  BOOST_TEST(has(text, "\nno plan is faster than one device with enough memory\n"), text);
   BOOST_TEST(has(text, "sent 500 B in 1 transfers"), text);
+}
+
+// p on d0 and q on d1: one device takes 30 + 16 of d0's time, or 33 + 20 of d1's.
+std::string summary_of_two(const std::string& cost_of_q) {
+  Machine machine = Machine::uniform({.capacity_bytes = {100, 100}, .kind = "x"});
+  machine.devices[DeviceId{1}].kind = "y";
+  const Problem problem(
+      read_pdg("pdg 1\nkind x y\nop p T 30,33 > 1*\nop q T " + cost_of_q + " > 1*\n", "g"),
+      machine);
+  Placement placement;
+  placement.ops.assign(2, DeviceId{0});
+  placement.ops[*problem.graph().find_op("q")] = DeviceId{1};
+  return summary_text(problem, plan_of(problem, placement, std::nullopt));
+}
+
+BOOST_AUTO_TEST_CASE(a_summary_says_what_several_devices_gain) {
+  const std::string text = summary_of_two("16,20");
+  BOOST_TEST(has(text, "\n1.53 times as fast as one device with enough memory\n"), text);
+  // Where d0 may not do q, d1 is the one; 33 + 20 ns against 30.
+  const std::string other = summary_of_two("-,20");
+  BOOST_TEST(has(other, "\n1.76 times as fast"), other);
+  // 40 ns on d1, against 30 + 1 on d0.
+  const std::string slow = summary_of_two("1,40");
+  BOOST_TEST(has(slow, "\nnot faster than one device with enough memory\n"), slow);
 }
 
 BOOST_AUTO_TEST_CASE(a_bound_that_is_met_is_the_best_possible) {
@@ -102,6 +127,7 @@ BOOST_AUTO_TEST_CASE(a_summary_for_programs_has_every_number) {
   BOOST_TEST(summary.at("fits").as_bool());
   BOOST_TEST(summary.at("step_ns").as_int64() == 533);
   BOOST_TEST(summary.at("bound_ns").as_int64() == 35);
+  BOOST_TEST(summary.at("one_device_ns").as_int64() == 35);
   const json::value& d0 = summary.at("devices").as_array().at(0);
   // v and the reserve, a and its workspace: 100 + 7 + 500 + 60.
   BOOST_TEST(d0.at("peak_bytes").as_int64() == 667);

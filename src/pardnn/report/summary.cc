@@ -20,6 +20,18 @@ std::int64_t per_mille(std::int64_t part, Wide whole) {
 
 std::string percent(std::int64_t per_mille) { return std::to_string((per_mille + 5) / 10) + " %"; }
 
+// "1.93 times as fast as one device": rounded down, so that more is never promised.
+std::string speed_text(const Problem& problem, std::int64_t step_ns, std::int64_t bound_ns) {
+  const std::optional<std::int64_t> alone_ns = one_device_ns(problem);
+  if (!alone_ns) return "no device may do all ops";
+  if (bound_ns >= *alone_ns) return "no plan is faster than one device with enough memory";
+  if (step_ns >= *alone_ns) return "not faster than one device with enough memory";
+  const std::int64_t hundredths = per_mille(*alone_ns, step_ns) / 10;
+  const std::string part = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + (part.size() == 1 ? ".0" : ".") + part +
+         " times as fast as one device with enough memory";
+}
+
 }  // namespace
 
 Table<DeviceId, DeviceWork> device_work(const Problem& problem, const Plan& plan) {
@@ -42,6 +54,22 @@ std::int64_t utilisation_per_mille(const Problem& problem, const Plan& plan) {
   return per_mille(busy_ns, Wide{plan.prediction.step_ns} * problem.device_count());
 }
 
+std::optional<std::int64_t> one_device_ns(const Problem& problem) {
+  std::optional<std::int64_t> least_ns;
+  for (const DeviceId device : problem.devices()) {
+    std::int64_t sum_ns = 0;
+    bool may_do_all = true;
+    for (const OpId op : problem.graph().ops()) {
+      if (problem.graph().is_every(op)) continue;
+      may_do_all = may_do_all && problem.is_allowed(*problem.unit(op), device);
+      if (!may_do_all) break;
+      sum_ns += problem.duration_ns(op, device);
+    }
+    if (may_do_all && (!least_ns || sum_ns < *least_ns)) least_ns = sum_ns;
+  }
+  return least_ns;
+}
+
 std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns) {
   if (bound_ns == 0) return "no bound is known";
   if (step_ns == bound_ns) return "the best possible";
@@ -54,7 +82,8 @@ std::string bound_text(std::int64_t step_ns, std::int64_t bound_ns) {
 std::string summary_text(const Problem& problem, const Plan& plan) {
   const Prediction& prediction = plan.prediction;
   std::string text = "step " + format_ns(prediction.step_ns) + ", " +
-                     bound_text(prediction.step_ns, plan.bound_ns) + "\n" + "sent " +
+                     bound_text(prediction.step_ns, plan.bound_ns) + "\n" +
+                     speed_text(problem, prediction.step_ns, plan.bound_ns) + "\n" + "sent " +
                      format_bytes(prediction.bytes_sent) + " in " +
                      std::to_string(prediction.transfers.size()) + " transfers, devices busy " +
                      percent(utilisation_per_mille(problem, plan)) + " of the time\n" + "plan " +
@@ -88,6 +117,7 @@ std::string summary_json(const Problem& problem, const Plan& plan,
                        {"algorithm", plan.algorithm},
                        {"step_ns", prediction.step_ns},
                        {"bound_ns", plan.bound_ns},
+                       {"one_device_ns", nullptr},
                        {"memory_bound_bytes", memory_bound(problem).bytes},
                        {"overflow_bytes", plan.score.overflow_bytes},
                        {"bytes_sent", prediction.bytes_sent},
@@ -95,6 +125,7 @@ std::string summary_json(const Problem& problem, const Plan& plan,
                        {"utilisation_per_mille", utilisation_per_mille(problem, plan)},
                        {"seed", plan.seed},
                        {"steps", plan.steps}};
+  if (const auto alone_ns = one_device_ns(problem)) summary["one_device_ns"] = *alone_ns;
   json::array devices;
   const auto work = device_work(problem, plan);
   for (const DeviceId device : problem.devices()) {

@@ -32,4 +32,8 @@ Table<DeviceId, DeviceWork> device_work(const Problem& problem, const Plan& plan
 // Busy time of all devices in per mille of devices times step; 0 for an empty step.
 std::int64_t utilisation_per_mille(const Problem& problem, const Plan& plan);
 
+// The step of the one device that does all ops soonest, whatever memory that takes; nothing where
+// no device may do all of them.
+std::optional<std::int64_t> one_device_ns(const Problem& problem);
+
 }  // namespace pardnn
